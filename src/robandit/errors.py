@@ -33,6 +33,8 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
+from robandit.wording import visible
+
 __all__ = [
     "AssumptionWarning",
     "CompilationWarning",
@@ -157,16 +159,11 @@ def formatted(value: Any) -> str:
         return "a value that is too large to print"
     except Exception:
         return f"{type(value).__name__[:60]} object whose repr fails"
-    return printable(text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}")
+    return visible(text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}")
 
 
 def excerpt(names: Iterable[Any]) -> str:
     """Return names of the caller for a message, with commas: at most 5 of them, and 160 characters."""
-    given = [printable(str(name)) for name in islice(names, 6)]
+    given = [visible(str(name)) for name in islice(names, 6)]
     text = ", ".join(given[:5]) + (", ..." if len(given) > 5 else "")
     return text if len(text) <= 160 else f"{text[:150]} ..."
-
-
-def printable(text: str) -> str:
-    """Return a text with control characters, and what no terminal can print, as escapes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

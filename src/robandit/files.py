@@ -8,9 +8,10 @@ import stat
 from pathlib import Path
 from typing import IO
 
-from robandit.errors import CorruptFile, FileError, NewerFile, printable
+from robandit.errors import CorruptFile, FileError, NewerFile
 from robandit.temporaries import Temporary, sweep_temporaries
 from robandit.validation import invalid
+from robandit.wording import visible
 
 SEAL = b"robandit-sha256:"
 UNSEALED = SEAL + b"0" * 64
@@ -39,13 +40,13 @@ def named(path: str | os.PathLike[str], parameter: str = "path", rule: str = "th
 
 def shown(path: object) -> str:
     """Return a path for a message: printable, and at most 200 characters."""
-    text = printable(str(path))
+    text = visible(str(path))
     return text if len(text) <= 200 else f"{text[:90]} ... {text[-90:]}"
 
 
 def reason(error: OSError | RuntimeError) -> str:
     """Return why a path cannot be used. Python before 3.13 raises RuntimeError for a loop of symbolic links."""
-    return getattr(error, "strerror", None) or printable(str(error))[:200]
+    return getattr(error, "strerror", None) or visible(str(error))[:200]
 
 
 def read(path: str | os.PathLike[str]) -> bytes:

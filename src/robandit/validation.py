@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robandit.errors import InvalidInput, formatted, printable
+from robandit.errors import InvalidInput, formatted
+from robandit.wording import visible
 
 __all__ = [
     "LARGEST_INTEGER",
@@ -323,7 +324,7 @@ def array(values: Any, name: str, *, owner: str = "", hint: str = "") -> NDArray
                 raise TypeError(f"it contains {formatted(item)}")
         return np.array([float(item) for item in items]).reshape(given.shape)
     except (TypeError, ValueError, OverflowError) as error:
-        reason = "its rows differ in length" if "inhomogeneous" in str(error) else printable(str(error)[:120])
+        reason = "its rows differ in length" if "inhomogeneous" in str(error) else visible(str(error)[:120])
         raise invalid(name, values, f"an array of numbers ({reason})", owner=owner, hint=hint) from None
     except Exception as error:  # of the caller's own type
         rule = f"an array of numbers (reading it raises {type(error).__name__})"

@@ -289,7 +289,7 @@ class Life(RuleBasedStateMachine):
         allowed = [i for i in self.active if names is None or self.arms[i] in names]
         if not allowed:
             for ask in (self.bandit.decide, self.bandit.select):
-                with self.refused((UnavailableArm, HorizonReached) if self.left < 1 else UnavailableArm):
+                with self.refused(UnavailableArm, *[HorizonReached] * (self.left < 1)):
                     ask(among=names)
             return
         if names is not None and not self.policy.respects_allowed:

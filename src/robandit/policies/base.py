@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast, datacla
 
 import numpy as np
 
-from robandit.errors import InvalidInput, NotApplicable, RobanditError, formatted, printable
+from robandit.errors import InvalidInput, NotApplicable, RobanditError, formatted
 from robandit.kernel import loops
 from robandit.kernel.lazy import forget_leader, lazy_state
 from robandit.kernel.ranges import Range
 from robandit.kernel.types import Bools, UInts
 from robandit.policies.facts import Facts
 from robandit.validation import LEAST_EPS, integer, invalid, mapping, order, plain
+from robandit.wording import visible
 
 if TYPE_CHECKING:
     from robandit.drift import Alarm
@@ -295,7 +296,7 @@ class Policy:
         except RobanditError:
             raise
         except Exception as error:  # such as ArithmeticError for an integer beyond a double
-            reason = printable(str(error))[:160]
+            reason = visible(str(error))[:160]
             raise InvalidInput(f"{tag} cannot be made from {formatted(parameters)}: {reason}") from error
 
     @classmethod
