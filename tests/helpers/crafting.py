@@ -82,12 +82,24 @@ def loss(rng, arm):
     return -float(rng.pareto(1.6)) - 0.3 * arm if rng.random() < 0.9 else 0.0
 
 
+def hard_rewards(policy, rng):
+    """Rewards that AdaKL-UCB sums in clusters, and AdaR-UCB thins to cells; none for other policies."""
+    if isinstance(policy, rb.AdaKLUCB):
+        return np.concatenate([rng.normal(size=200), rng.normal(100.0, 5.0, 3000)])
+    if isinstance(policy, rb.AdaRUCB):
+        return np.where(np.arange(6000) % 2 == 0, -rng.pareto(0.5, 6000), 1e-3 * rng.normal(size=6000))
+    return ()
+
+
 @cache
 def saved(number, pulls):
     """The bytes of a bandit with an added, a paused and a restricted arm, and with open decisions."""
     policy = POLICIES[number]
     rng = np.random.default_rng([number, pulls])
     bandit = rb.Bandit(["a", "b", "c"], policy, seed=1, clock=lambda: 1e9, compile="now", minimize=bool(number % 2))
+    if pulls > 100:
+        hard = hard_rewards(policy, rng)
+        bandit.update_many(["a"] * len(hard), hard if not number % 2 else -np.asarray(hard))
     for step in range(pulls):
         if step == pulls // 2:
             bandit.add_arm("dé")

@@ -10,12 +10,12 @@ from robandit.kernel.lazy import lazy_ranges
 from robandit.kernel.ranges import (
     ANYTHING,
     COUNTS,
-    FINITE,
     MOST,
     NOT_NEGATIVE,
     NUMBERS,
     POSITIVE,
     SIGNED,
+    SUMS,
     Range,
     by_column,
     exactly,
@@ -54,7 +54,7 @@ def adakl_ranges(s: Any, fresh: Any, *, centred: bool, practical: bool) -> dict[
         counts[layout.N_X] = exactly(s.counts[:, likelihood_index.N_TOP])
     numbers = {likelihood_index.CHOSEN: _CHOSEN, likelihood_index.CUT: NOT_NEGATIVE, layout.TOP_BELOW: NOT_NEGATIVE}
     own = {"arms": by_column(s.arms, numbers, ANYTHING), "near": ANYTHING, "curves": ANYTHING, "firsts": NUMBERS}
-    own["far"] = by_column(s.far, {clusters.COUNT: COUNTS}, FINITE)
+    own["far"] = _clusters(s.far)
     return _shared(s, fresh, counts) | own
 
 
@@ -88,7 +88,7 @@ def adaptive_ranges(s: Any, fresh: Any) -> dict[str, Range]:
         "arms": by_column(s.arms, numbers, ANYTHING),
         "counts": by_column(s.counts, counts),
         "squares": NOT_NEGATIVE,
-        "far": by_column(s.far, {clusters.COUNT: COUNTS}, FINITE),
+        "far": _clusters(s.far),
         "tail": Range(0.0, 1.0),
         "limits": near(fresh.limits),
         "clock": by_column(s.clock, clock, COUNTS),
@@ -119,6 +119,19 @@ def _shared(s: Any, fresh: Any, counts: dict[int, Range]) -> dict[str, Range]:
     }
     own = {"counts": by_column(s.counts, counts), "buffer": NUMBERS, "limits": near(fresh.limits)}
     return own | {"clock": by_column(s.clock, clock, COUNTS)} | lazy_ranges(s)
+
+
+def _clusters(far: Floats) -> Range:
+    """Return the ranges of clusters. A sum of powers is at most the number of values, except for rounding.
+
+    The span must not vanish beside the pivot, or l, a few spans above the pivot, would be rounded to it.
+    """
+    count, span = far[..., clusters.COUNT], far[..., clusters.SPAN]
+    columns = dict.fromkeys(range(clusters.TERMS), Range(-1.001 * count, 1.001 * count))
+    columns[clusters.COUNT] = COUNTS
+    columns[clusters.PIVOT] = Range(SUMS.low, np.where(count > 0.0, np.minimum(1e14 * span, SUMS.high), SUMS.high))
+    columns[clusters.SPAN] = Range(np.where(count > 0.0, 1e-160, 0.0), SUMS.high)
+    return by_column(far, columns)
 
 
 def _ordered(sizes: Floats, descending: int, least: Floats) -> Ints:
