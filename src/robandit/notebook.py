@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
+from html import escape as _escape
+
+from robandit.wording import visible
 
 ROWS = 60  # rows of a table; the number of the others is printed below it
+
+
+def escaped(text: str) -> str:
+    """Escape text for HTML. Characters that cannot be seen, and would confuse a reader or a browser, are shown."""
+    return _escape(visible(text, keep="\n\t"), quote=True)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, text: int = 1) -> str:
@@ -24,20 +31,21 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, text: int = 
 def _row(tag: str, cells: Sequence[object], text: int) -> str:
     sides = ("left" if i < text else "right" for i in range(len(cells)))
     inside = (
-        f'<{tag} style="text-align:{side}">{escape(str(cell))}</{tag}>' for side, cell in zip(sides, cells, strict=True)
+        f'<{tag} style="text-align:{side}">{escaped(str(cell))}</{tag}>'
+        for side, cell in zip(sides, cells, strict=True)
     )
     return f"<tr>{''.join(inside)}</tr>"
 
 
 def paragraph(text: str, *, strong: str = "") -> str:
     """Return a paragraph, which begins with the ``strong`` words."""
-    first = f"<strong>{escape(strong)}</strong> " if strong else ""
-    return f"<p>{first}{escape(text)}</p>"
+    first = f"<strong>{escaped(strong)}</strong> " if strong else ""
+    return f"<p>{first}{escaped(text)}</p>"
 
 
 def bullets(items: Iterable[str]) -> str:
     """Return a list."""
-    return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
+    return f"<ul>{''.join(f'<li>{escaped(item)}</li>' for item in items)}</ul>"
 
 
 def block(*parts: str) -> str:

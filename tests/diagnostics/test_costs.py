@@ -17,6 +17,7 @@ LONG = {
     "Pareto 3": lambda rng, n: rng.pareto(3.0, n) + 1.0,
     "exponential": lambda rng, n: rng.exponential(1.0, n),
     "a fixed part and a log-normal one": lambda rng, n: 100.0 + rng.lognormal(0.0, 1.0, n),
+    "1 % rounded to 0": lambda rng, n: (rng.random(n) > 0.01) * rng.lognormal(0.0, 1.0, n),
     "2 % time-outs": lambda rng, n: np.where(
         rng.random(n) < 0.02, 30.0 + rng.exponential(50.0, n), rng.normal(10, 1, n)
     ),
@@ -106,7 +107,7 @@ def test_a_diagnosis_asks_before_its_advice():
         bandit.update_many(["a"] * 200, drawn("lognormal", 200))
         found = bandit.diagnose()
         assert bool(found.advice.question) != minimize
-        assert ("advice: Are these costs? Then minimise them" in str(found)) != minimize
+        assert str(found).startswith("Are these costs? Then minimise them") != minimize
 
 
 def test_the_rule_at_its_limits():

@@ -1,13 +1,13 @@
 """Asks whether values that are maximised are costs whose sign was forgotten.
 
-The question is asked if every value is above 0 and most arms have a long right tail. An arm (of at least ``LEAST`` values,
+The question is asked if no value is below 0, few are 0, and most arms have a long right tail. An arm (of at least ``LEAST`` values,
 more than ``LEVELS`` different ones) has one if its 99 % quantile is
 
 - at least ``LONG`` times as far above the median as its 75 % quantile (uniform 2, normal 3.4, exponential 5.6, log-normal 9.6), and
 - at least ``SKEWED`` times as far above the median as its 1 % quantile is below it.
 
-Clicks and revenue per visitor have zeros, ratings have few levels, and scores between two bounds have short tails: none of them is
-asked about. Order values are. They look like costs, so this is a question, not a verdict.
+Clicks and revenue per visitor have many zeros, ratings have few levels, and most scores between two bounds have short tails: they
+are not asked about. Order values are. They look like costs, so this is a question, not a verdict.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ LEAST = 50
 LEVELS = 10
 LONG = 5.0
 SKEWED = 3.0
+ZEROS = 0.1  # share of zeros: a latency rounded to 0 is rare, a visitor without a purchase is not
 
 QUESTION = (
-    "Are these costs? Then minimise them: minimize=True in Python, --minimize on the command line. All values are positive, with a "
-    "long right tail, as latencies and prices have. If more is better, ignore this question."
+    "Are these costs? Then minimise them: minimize=True in Python, --minimize on the command line. No value is negative, and the "
+    "right tail is long, as latencies and prices have it. If more is better, ignore this question."
 )
 
 
 def sign_question(arms: Iterable[Profile]) -> str:
     """Return the question about the values of all arms; empty if there is no reason to ask, or the values are minimised."""
     known = [each for each in arms if len(each.values)]
-    if any(each.minimize or each.least <= 0.0 for each in known):
+    if any(each.minimize or each.least < 0.0 or np.mean(each.values == 0.0) > ZEROS for each in known):
         return ""
     long = [has_long_right_tail(each.values) for each in known if len(each.values) >= LEAST]
     return QUESTION if 2 * sum(long) > len(long) else ""

@@ -79,10 +79,13 @@ class Diagnosis:
     """The newest alarms of the drift detector, with the names of the arms, the oldest first."""
 
     def __str__(self) -> str:
-        """Return a table of the arms, the changes, the tests of the leading arm, and the advice."""
+        """Return the question whether these are costs, a table of the arms, the changes, the tests, and the advice."""
         rows = self.rows()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join([*(_aligned(row, widths) for row in rows), "", *self.remarks(), f"advice: {self.advice}"])
+        question = [self.advice.question, ""] if self.advice.question else []
+        table = [_aligned(row, widths) for row in rows]
+        advice = replace(self.advice, question="")
+        return "\n".join([*question, *table, "", *self.remarks(), f"advice: {advice}"])
 
     def __repr__(self) -> str:
         """Return one line; print the diagnosis for the rest."""

@@ -81,7 +81,7 @@ def estimates_figure(rows: Sequence[Row], noun: str, title: str) -> Figure:
             _draw_limits(axes, i, row.mean)
             if math.isnan(row.mean.value):
                 hollow: dict[str, Any] = {"color": "white", "markeredgecolor": COLOURS[0]}
-                axes.plot([row.plain], [i], "o", label="mean of too few for limits", **hollow)
+                axes.plot([row.plain], [i], "o", label="mean, too few values for limits", **hollow)
             else:
                 axes.plot([row.mean.value], [i], "o", color=COLOURS[0], label="trimmed mean, 95 % limits")
             if math.isfinite(row.policy_index):
@@ -153,4 +153,5 @@ def diagnosis_html(diagnosis: Diagnosis) -> str:
     """Return a `Diagnosis` in a notebook: the table of its arms, and its remarks."""
     head, *rows = diagnosis.rows()
     remarks = (paragraph(line.strip()) for line in diagnosis.remarks())
-    return block(table(head, rows), *remarks, recommendation_html(diagnosis.advice))
+    question = [paragraph(diagnosis.advice.question)] if diagnosis.advice.question else []
+    return block(*question, table(head, rows), *remarks, recommendation_html(replace(diagnosis.advice, question="")))

@@ -91,7 +91,7 @@ def recommend(
     5. Otherwise rewards are right-skewed: AdaKL-UCB, for which nothing is proved. The reasons name the alternatives: ForceMoM,
        which has a guarantee without an assumption, a cap of the rewards, or a moment bound.
 
-    If all rewards are positive and have a long right tail, the result first asks whether they are costs (``question``).
+    If no reward is negative and their right tail is long, the result first asks whether they are costs (``question``).
     Costs that are minimised are judged as rewards of minus the cost. All sides and numbers of the answer are those of the costs.
 
     Parameters
@@ -177,10 +177,7 @@ def _samples(given: Any) -> dict[Any, Floats]:
         given = validation.mapping(given, "rewards", "a mapping from arm to rewards")
         if not given:
             raise validation.invalid("rewards", given, "the rewards of at least one arm")
-        return {
-            arm: _sample(values, f"the rewards of {formatted(arm)}")
-            for arm, values in validation.mapping(given, "rewards", "a mapping from arm to rewards").items()
-        }
+        return {arm: _sample(values, f"the rewards of {formatted(arm)}") for arm, values in given.items()}
     if isinstance(given, Law):
         raise InvalidInput(f"{formatted(given)} is one law: pass a Problem with all arms, or a sample of it")
     if hasattr(given, "diagnose"):

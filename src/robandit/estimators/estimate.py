@@ -78,6 +78,10 @@ class Estimate:
             raise InvalidInput(f"this estimate has the values of a batch of shape {shape}: use .value, an array")
         return float(self.value)
 
+    def __format__(self, spec: str) -> str:
+        """Format the value of one sample, as in ``f"{estimate:.3f}"``; without a format, the whole line."""
+        return format(float(self), spec) if spec else repr(self)
+
     def _repr_html_(self) -> str:
         """Return the table that a notebook displays."""
         return _html(self)

@@ -23,6 +23,7 @@ from robandit.problems import Problem
 from robandit.simulate.result import Result, check_problem, problem_reference
 from robandit.simulate.simulation import compiled_play, play_kernel, simulate
 from robandit.validation import instance, integer, items_of, order, text
+from robandit.wording import counted
 
 PULLS = 5_000_000  # per unit: about half a second at 100 ns per pull
 CAUTION = "! "  # begins a note that is shown before any result
@@ -145,7 +146,9 @@ class Plan:
 
     def __repr__(self) -> str:
         """Return one line."""
-        return f"<Plan: {len(self.cells):,} cells, {self.replications:,} replications, seed {self.seed}>"
+        return (
+            f"<Plan: {counted(len(self.cells), 'cell')}, {counted(self.replications, 'replication')}, seed {self.seed}>"
+        )
 
     @cached_property
     def units(self) -> tuple[Unit, ...]:

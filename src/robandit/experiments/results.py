@@ -13,6 +13,7 @@ from robandit.experiments.plan import Cell, Plan, Played, Unit
 from robandit.kernel.types import Floats, Ints
 from robandit.simulate.result import Result
 from robandit.validation import instance
+from robandit.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +33,7 @@ class Measured:
 
     def __repr__(self) -> str:
         """Return one line."""
-        return f"<Measured: {self.cell.label} on {self.cell.played.name}, {len(self.replications):,} replications>"
+        return f"<Measured: {self.cell.label} on {self.cell.played.name}, {counted(len(self.replications), 'replication')}>"
 
     @property
     def final(self) -> Floats:
@@ -67,7 +68,7 @@ class Results:
 
     def __repr__(self) -> str:
         """Return one line."""
-        return f"<Results: {self.plan!r}, {len(self.measured):,} cells measured, {len(self.failures):,} failures>"
+        return f"<Results: {self.plan!r}, {counted(len(self.measured), 'cell')} measured, {counted(len(self.failures), 'failure')}>"
 
     @classmethod
     def of(

@@ -30,6 +30,7 @@ from robandit.kernel.cores import cores
 from robandit.kernel.messages import say
 from robandit.kernel.workers import compile_all
 from robandit.validation import function, integer, invalid
+from robandit.wording import counted
 
 __all__ = ["Compiling", "Playing", "Progress", "RunOutcome", "run"]
 
@@ -179,7 +180,7 @@ class RunOutcome:
     def __repr__(self) -> str:
         """Return one line."""
         failed = f", {len(self.failed):,} failed" if self.failed else ""
-        units = f"{self.done:,} units played in {self.seconds:.0f} s, {self.before:,} done before"
+        units = f"{counted(self.done, 'unit')} played in {self.seconds:.0f} s, {self.before:,} done before"
         return f"<RunOutcome: {units}{failed}; {self.store.folder}>"
 
     def _repr_html_(self) -> str:

@@ -115,11 +115,12 @@ class LocationScale(Law):
     def _moment_about(self, order: float, centre: float) -> float:
         """Return `standard_moment_about`. It is kept, since the laws of a problem often differ only in their scales."""
         key = (type(self), *self.standard_code, self.left_tail, self.right_tail, order, centre)
-        if key not in _quadratures:
+        moment = _quadratures.get(key)
+        if moment is None:
             if len(_quadratures) >= 4096:
                 _quadratures.clear()
-            _quadratures[key] = self.standard_moment_about(order, centre)
-        return _quadratures[key]
+            moment = _quadratures[key] = self.standard_moment_about(order, centre)
+        return moment
 
     def standard_moment_about(self, order: float, centre: float) -> float:
         """E|Z - centre|^order for an order below the tail index."""

@@ -136,6 +136,8 @@ class Memory:
         if not due or self.warned or arm != leading_arm(received):
             return None
         if assumption.point is None:
+            if minimize:
+                return None
             seen = (sample + fresh for sample, fresh in zip(self.samples, self.fresh, strict=True))
             self.warned = bool(sign_question(Profile(np.array(values), minimize) for values in seen))
             return (None,) if self.warned else None

@@ -30,7 +30,7 @@ def bandit_figure(
         name = f"{short(arm.arm)} ({arm.received:,}{'' if arm.state == 'active' else f', {arm.state}'})"
         plain = float(arm.sample.mean()) if len(arm.sample) else math.nan
         rows.append(Row(name, trimmed(Profile(arm.sample, minimize)), plain, estimate.get("index", math.nan)))
-    few = f", the {MOST} arms with the most rewards of {len(kept):,}" if len(kept) > MOST else ""
+    few = f", the {MOST} arms with the most {words(minimize).many} of {len(kept):,}" if len(kept) > MOST else ""
     return estimates_figure(rows, f"{words(minimize).one} (in brackets: their number)", f"{title}{few}")
 
 
@@ -38,9 +38,11 @@ def bandit_html(summary: str, estimates: Sequence[Mapping[str, Any]], minimize: 
     """Return the table of a `Bandit` in a notebook: its estimates."""
     head = list(estimates[0])
     rows = [[_cell(value) for value in row.values()] for row in estimates]
-    sign = "Costs, which are minimised" if minimize else "Rewards, which are maximised"
+    sign = ", minimised" if minimize else ""
     pulls = sum(row["pulls"] for row in estimates)
-    return block(paragraph(f"{sign}; {counted(pulls, 'reward')}.", strong=summary), table(head, rows, text=2))
+    return block(
+        paragraph(f"{counted(pulls, words(minimize).one)}{sign}.", strong=f"{summary}:"), table(head, rows, text=2)
+    )
 
 
 def _cell(value: Any) -> str:

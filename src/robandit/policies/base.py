@@ -49,7 +49,7 @@ class Policy:
     label: ClassVar[str] = ""
     """The name that is displayed; by default the class name."""
     use_when: ClassVar[str] = ""
-    """The end of "Use it when ...", on one line of `robandit policies`."""
+    """The end of "Use one when ...", on one line of `robandit policies`."""
     weighted: ClassVar[bool] = False
     """Whether updates are weighted by the probability of the decision. A reward without a decision is then rejected."""
     uses_rewards: ClassVar[bool] = True

@@ -22,13 +22,13 @@ def as_lines(policies: list[Policy]) -> str:
     """Return one line per class: its name for ``--policy``, and when to use it. Policies that must know nothing come first."""
     by_class = {type(policy): policy for policy in reversed(policies)}  # of several variants, the first
     width = max(len(cls.__name__) for cls in by_class)
-    groups: dict[str, list[str]] = {"No parameters needed.": [], "Parameters needed.": []}
+    groups: dict[str, list[str]] = {"Policies that need no parameters": [], "Policies that need parameters": []}
     for cls, policy in sorted(
         by_class.items(), key=lambda item: (item[0].__name__ != DEFAULT, item[0].__name__.lower())
     ):
         lines = list(groups.values())[bool(policy.facts.knows)]
         lines.append(f"{cls.__name__:{width}}  {cls.use_when}".rstrip())
-    text = "\n\n".join("\n".join([f"{head} Use it when", *lines]) for head, lines in groups.items() if lines)
+    text = "\n\n".join("\n".join([f"{head}. Use one when", *lines]) for head, lines in groups.items() if lines)
     return f"{text}\n\neps and u bound a moment: E|X|^(1+eps) <= u. Bounds and assumptions: --theory"
 
 
