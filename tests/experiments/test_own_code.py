@@ -19,6 +19,7 @@ from robandit.experiments import Store, dask_engine, parse_spec, read_spec, run
 from robandit.experiments import own_code as own
 from robandit.experiments.notation import policies_from
 from robandit.experiments.own_code import OwnModule, Packed, import_modules, own_modules
+from robandit.experiments.plan import Played, planned
 from robandit.experiments.spec import Spec
 
 MODULE = """
@@ -425,3 +426,15 @@ def test_processes_and_a_cluster_without_the_file_give_the_same_bytes(lab, tmp_p
             assert run(plan, places[2], engine=engine).failed == ()
     assert everything(places[0]) == everything(places[1]) == everything(places[2])
     assert Store.open(places[2]).results().complete
+
+
+def test_two_classes_with_one_name_must_get_labels():
+    """They are different policies, so the message must not call one of them superfluous."""
+    first, second = (type("CapUCB", (rb.UCB1,), {"__module__": module, "label": "CapUCB"}) for module in ("one", "two"))
+    played = [Played("two arms", rb.problems.gaussian(means=[0.0, -1.0]), 10)]
+    with pytest.raises(
+        InvalidInput, match="one:CapUCB and two:CapUCB have the same name, CapUCB: give one class another"
+    ):
+        planned(played, [first(), second()], replications=2, seed=0)
+    with pytest.raises(InvalidInput, match="CapUCB is given twice"):
+        planned(played, [first(), first()], replications=2, seed=0)

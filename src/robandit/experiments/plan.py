@@ -190,6 +190,12 @@ def check_plan(plan: Any) -> None:
     instance(plan, Plan, "plan", "a plan", hint="make one with planned(problems, policies, ...)")
 
 
+def name_clash(policy: Policy, other: Policy) -> str:
+    """Return the message about two classes whose policies have the same name."""
+    both = f"{other.tag()} and {policy.tag()} have the same name, {policy.name}"
+    return f'{both}: give one class another label, such as label = "{type(policy).__name__} 2"'
+
+
 def planned(
     problems: Iterable[Played],
     policies: Sequence[Policy],
@@ -218,11 +224,14 @@ def planned(
         eps = order(eps, owner="planned")
     cells: list[Cell] = []
     left_out: list[LeftOut] = []
-    labels = [policy.name for policy in policies]
-    for label in labels:
-        if labels.count(label) > 1:
+    named: dict[str, Policy] = {}
+    for policy in policies:
+        other = named.setdefault(policy.name, policy)
+        if other is not policy and type(other) is not type(policy):
+            raise InvalidInput(name_clash(policy, other))
+        if other is not policy or policies.count(policy) > 1:
             same = "both would get the same rewards and make the same choices"
-            raise InvalidInput(f"the policy {label} is given twice: {same}; leave one out")
+            raise InvalidInput(f"the policy {policy.name} is given twice: {same}; leave one out")
     names: set[tuple[str, int]] = set()
     for played in problems:
         if (played.name, played.horizon) in names:
@@ -230,13 +239,13 @@ def planned(
             raise InvalidInput(f"two problems are named {both}: rename one of them")
         names.add((played.name, played.horizon))
         played.problem.check_horizon(played.horizon)
-        for policy, label in zip(policies, labels, strict=True):
+        for policy in policies:
             try:
                 informed = policy.informed_by(played.problem, eps=eps if "eps" in policy.facts.knows else None)
                 informed.prepared(played.horizon)
-                cells.append(Cell(played, informed, label))
+                cells.append(Cell(played, informed, policy.name))
             except NotApplicable as reason:
-                left_out.append(LeftOut(played, label, str(reason)))
+                left_out.append(LeftOut(played, policy.name, str(reason)))
     if not cells:
         reasons = [f"{each.label} is skipped: {each.reason}" for each in left_out]
         raise NotApplicable("; ".join(reasons) or "nothing to play")

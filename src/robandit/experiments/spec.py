@@ -14,7 +14,7 @@ import msgspec
 
 from robandit.errors import CorruptFile, InvalidInput, NewerFile, formatted
 from robandit.experiments import spec_entries as entries
-from robandit.experiments.plan import MOST_REPLICATIONS, LeftOut, Plan, Played, planned
+from robandit.experiments.plan import MOST_REPLICATIONS, LeftOut, Plan, Played, name_clash, planned
 from robandit.experiments.spec_entries import RULES, VERSION, Misplaced, PolicyEntry, ProblemEntry, misplaced
 from robandit.experiments.toml import line_of, lines, syntax_message, toml_value
 from robandit.files import named, read, shown
@@ -180,6 +180,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             other = seen.setdefault(policy.name, policy)
             if other is not policy and other == policy:
                 raise Misplaced(path, f"the policy {policy.name} is given twice: leave one out")
+            if type(other) is not type(policy):
+                raise Misplaced(path, name_clash(policy, other))
             if other is not policy:  # names round to six digits
                 clash = f"{policy!r} and {other!r} have the same name, {policy.name}"
                 raise Misplaced(path, f"{clash}: choose values that differ more")
