@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import warnings
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -79,6 +80,7 @@ def refused(data, words):
         (rb.AdaKLUCB(), "clock", 6, 514),
         (rb.GaussianTS(), "arms", (0, 0), -1e300),  # a loop that adds 1 to it
         (rb.LBSDA(), "slots", (0, 0), 10**6),
+        (rb.Ada2TINF(), "root", 4, 1e308),  # the probability of a choice would be NaN
         (rb.Probing(rb.UCB1()), "drift_book", 2, 9.0),
     ],
 )
@@ -87,6 +89,19 @@ def test_a_number_that_would_become_an_invalid_index_is_named(policy, name, plac
         with_number(lived(policy), name, place, number),
         rf"in the state of .*{name}\[.*\] = {re.escape(repr(number))} is not",
     )
+
+
+@pytest.mark.parametrize("schedule", ["adaptive", "practical"])
+@pytest.mark.parametrize(("column", "number"), [(0, 1e9), (16, -1.0), (17, 1e150), (18, 0.0), (18, -3.0)])
+def test_a_cluster_that_cannot_be_is_refused(schedule, column, number):
+    """AdaKL-UCB sums rewards far from the first ones about a pivot. (Without a cluster, nothing reads its numbers.)"""
+    bandit = rb.Bandit(["eu", "us"], rb.AdaKLUCB(schedule=schedule), seed=0)
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings(action="ignore"):
+        bandit.update_many(["eu"] * 3200, [*rng.normal(size=200), *rng.normal(100.0, 5.0, 3000)])
+        bandit.update(bandit.select(), 1.0)
+    assert bandit._engine.state.far[0, 0, 16] > 256.0
+    refused(with_number(bandit, "far", (0, 0, column), number), r"in the state of AdaKL-UCB, far\[0, 0, ")
 
 
 def test_a_leader_that_is_not_allowed_is_refused():

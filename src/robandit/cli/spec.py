@@ -19,17 +19,20 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
 
     from robandit.errors import FileError
     from robandit.experiments.spec import EXAMPLE
-    from robandit.files import check_writable, shown
+    from robandit.files import check_writable, shown, write_atomically
     from robandit.wording import visible
 
     check_writable(file)
     try:
-        with file.open("x", encoding="utf-8") as out:
-            out.write(EXAMPLE)
+        file.open("x").close()  # fails if it exists, even if another process makes it now
+        write_atomically(file, EXAMPLE.encode())
     except FileExistsError:
         raise FileError(f"{shown(file)} exists and is not overwritten: name another file, or move this one") from None
     except OSError as error:
         raise FileError(f"{shown(file)} cannot be written: {error.strerror or error}") from error
+    except FileError:  # a full disk: leave no empty file behind
+        file.unlink(missing_ok=True)
+        raise
     name = shlex.quote(str(file))
     print(visible(f"written: {file}. Next: robandit spec check {name}, then robandit run {name}"))
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import uniform
-from robandit.kernel.ranges import ANYTHING, COUNTS, FINITE, NOT_NEGATIVE, Range, by_column
+from robandit.kernel.ranges import ANYTHING, COUNTS, FINITE, Range, by_column
 from robandit.kernel.types import Bools, Floats, Ints, UInts
 from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
@@ -311,7 +311,7 @@ def leader_ranges(s: Any) -> dict[str, Range]:
     return {
         "losses": FINITE,
         "weights": Range(0.0, np.where(s.allowed | (not fresh), 1.0 + 1e-9, 0.0)),
-        "root": by_column(s.root, {ROOT: NOT_NEGATIVE, START: NOT_NEGATIVE, TOP: NOT_NEGATIVE}, FINITE),
+        "root": by_column(s.root, dict.fromkeys((ROOT, START, TOP), Range(0.0, float(arms))), FINITE),  # `largest_root`
         "clock": by_column(s.clock, clock, COUNTS),
         "rng": ANYTHING,
     }
