@@ -208,7 +208,7 @@ class Policy:
                 object.__setattr__(self, f.name, tuple(value))
             try:
                 hash(getattr(self, f.name))
-            except TypeError:
+            except Exception:  # an object may raise anything
                 rule, hint = "a number, a word, None or a tuple of them", "a policy is an immutable value"
                 raise invalid(f.name, value, rule, owner=type(self).__name__, hint=hint) from None
 
