@@ -92,6 +92,14 @@ def test_every_format(tmp_path, capsys, monkeypatch):
     assert "b: 300 values" in arms
 
 
+def test_a_condition(tmp_path, capsys):
+    file = tmp_path / "waits.csv"
+    file.write_text("latency,ok\n1,true\n2,true\n300,false\n3,true\n")
+    text = printed(capsys, str(file), column="latency", where="ok = true")
+    assert "latency: 3 values" in text
+    assert "--where 'ok = true' keeps 3 rows and drops 1." in text
+
+
 def test_bad_rows(tmp_path, capsys):
     file = tmp_path / "bad.csv"
     file.write_text("latency\n1\n\nx\n2\nnan\n3\n")

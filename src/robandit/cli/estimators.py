@@ -21,14 +21,16 @@ def estimates(
     eps: float | None = None,
     u: float | None = None,
     v: float | None = None,
+    where: str | None = None,
     skip_bad: Flag = False,
     delimiter: str | None = None,
 ) -> None:
-    """Print every robust mean of a column of numbers, with its confidence interval.
+    """Print every robust mean of a column of numbers, with its confidence interval if it has one.
 
-    Estimators that need to know a moment name the option for it. Bounds whose assumption the values contradict are left out. The
-    lines below adaptive_trimmed_mean are its options: likelihood is bonus="likelihood", centred is also center="median", two-sided
-    uses eps and u, and "of -x" negates the values, so that its upper bound becomes a lower bound. The values are shuffled first.
+    Most bounds need a known moment (--u or --v). Estimators that need it name the option for it. Bounds whose assumption the values
+    contradict are left out. The lines below adaptive_trimmed_mean are its options: likelihood is bonus="likelihood", centred is
+    also center="median", two-sided uses eps and u, and "of -x" negates the values, so that its upper bound becomes a lower bound.
+    The values are shuffled first.
 
     For example: `robandit estimators waits.csv --column seconds`
 
@@ -50,6 +52,8 @@ def estimates(
         A known bound on E|x|^(1+eps).
     v
         A known bound on E|x - mean|^(1+eps); without --eps, on the variance.
+    where
+        Read only rows that fit this condition, such as "ok = true".
     skip_bad
         Skip and count rows whose value is missing or not a finite number. By default they are an error.
     delimiter
@@ -69,12 +73,16 @@ def estimates(
             "no file is given: name a file (- for standard input), or write robandit estimators coverage"
         )
     every = None if arm is not None else column or "reward"
-    records = open_records(file, arm=arm, reward=column, skip_bad=skip_bad, delimiter=delimiter, one_arm=every)
+    records = open_records(
+        file, arm=arm, reward=column, skip_bad=skip_bad, delimiter=delimiter, where=where, one_arm=every
+    )
     with rows("reading") as progress:
         samples = records.samples(progress=progress)
     for name, values in samples.items():
         means = every_mean(values, delta=delta, eps=eps, u=u, v=v)
         Console().print(means_table(name, means, len(values), samples.counts[name], delta))
+    if samples.filtered is not None:
+        print_line(f"{samples.filtered}.")
     if samples.bad.count:
         print_line(f"Skipped {samples.bad}.")
 
