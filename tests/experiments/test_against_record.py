@@ -14,7 +14,7 @@ from robandit.experiments.against_record import Against, against_record
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.results import Measured, Results
 from robandit.experiments.statistics import Findings, summary
-from robandit.experiments.store import Store
+from robandit.experiments.store import Store, _checksum
 from robandit.recorded import open_records
 
 ROWS = 300
@@ -173,14 +173,19 @@ def test_other_problems_have_no_reference():
     assert Findings(results).costs == []
 
 
+def rewritten(folder, change):
+    """Replace the content of run.json, with the right checksum."""
+    path = folder / "run.json"
+    data = change(json.loads(path.read_text()))
+    path.write_text(json.dumps(data | {"checksum": _checksum(data)}))
+
+
 def test_a_folder_keeps_the_reference_and_one_without_it_continues(tmp_path):
     records = open_records(frame(), minimize=True)
     plan = replayed(records, ["UCB1"], name="x", replications=2, horizon=50)
     run(plan, tmp_path)
     assert [p.reference for p in Store.open(tmp_path).plan.problems] == [p.reference for p in plan.problems]
-    path = tmp_path / "run.json"
-    data = json.loads(path.read_text())
-    path.write_text(json.dumps({key: value for key, value in data.items() if key != "references"}))  # as version 0.1
+    rewritten(tmp_path, lambda data: {key: value for key, value in data.items() if key != "references"})
     assert Store.open(tmp_path).plan.problems[0].reference is None
     assert Findings(Store.open(tmp_path).results()).costs == []
     assert run(plan, tmp_path).before == 1
@@ -195,11 +200,9 @@ def test_a_folder_keeps_the_reference_and_one_without_it_continues(tmp_path):
 def test_a_damaged_reference_is_rejected(references, tmp_path):
     plan = replayed(open_records(frame(), minimize=True), ["UCB1"], name="x", replications=1, horizon=5)
     run(plan, tmp_path)
-    path = tmp_path / "run.json"
-    data = json.loads(path.read_text())
     if references == [{"below": [1.0]}]:
-        references = [data["references"][0] | references[0]]
-    path.write_text(json.dumps(data | {"references": references}))
+        references = [plan.problems[0].reference.to_dict() | references[0]]
+    rewritten(tmp_path, lambda data: data | {"references": references})
     with pytest.raises(CorruptFile, match="is damaged"):
         Store.open(tmp_path)
 
