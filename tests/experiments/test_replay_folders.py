@@ -144,6 +144,17 @@ def test_notes_are_kept_replaced_and_no_part_of_the_plans_identity(made, tmp_pat
     assert "notes" not in json.loads((tmp_path / "run.json").read_bytes())
 
 
+def test_cautions_are_a_key_of_their_own(made, tmp_path):
+    problems = {"in order": PROBLEMS["in order"]}
+    plan = made(problems=problems, notes=["! x"], cautions=["arms changed"])
+    assert (plan.notes, plan.cautions) == (("! x",), ("arms changed",)), "a note stays a note, whatever it begins with"
+    run(plan, tmp_path)
+    stored = Store.open(tmp_path).plan
+    assert (stored.notes, stored.cautions) == (plan.notes, plan.cautions)
+    assert "cautions" in json.loads((tmp_path / "run.json").read_bytes())
+    assert run(made(problems=problems), tmp_path).store.plan.cautions == ()
+
+
 def test_a_unit_does_not_depend_on_notes(made):
     noted = made(notes=["something"])
     assert [unit.key for unit in noted.units] == [unit.key for unit in made().units]

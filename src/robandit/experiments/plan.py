@@ -26,7 +26,6 @@ from robandit.validation import instance, integer, items_of, order, text
 from robandit.wording import counted
 
 PULLS = 5_000_000  # per unit: about half a second at 100 ns per pull
-CAUTION = "! "  # begins a note that is shown before any result
 MOST_REPLICATIONS = 1_000_000
 
 
@@ -132,17 +131,9 @@ class Plan:
     unit_pulls: int = field(default_factory=lambda: PULLS)
     """Pulls in a unit. Stored with the plan, so that a later version with another default still finds finished units."""
     notes: tuple[str, ...] = ()
-    """Remarks about the data, for the report. Those that begin with `CAUTION` are shown before any result."""
-
-    @property
-    def cautions(self) -> tuple[str, ...]:
-        """The notes to read before any result, such as arms that changed with time."""
-        return tuple(note.removeprefix(CAUTION) for note in self.notes if note.startswith(CAUTION))
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """All other notes."""
-        return tuple(note for note in self.notes if not note.startswith(CAUTION))
+    """Remarks about the data, for the report."""
+    cautions: tuple[str, ...] = ()
+    """What to read before any result, such as arms that changed with time."""
 
     def __repr__(self) -> str:
         """Return one line."""
@@ -204,10 +195,12 @@ def planned(
     seed: int,
     eps: float | None = None,
     notes: Sequence[str] = (),
+    cautions: Sequence[str] = (),
 ) -> Plan:
     """Return the plan of each policy on each problem. Each policy gets exactly the parameters that it must know.
 
-    A policy is skipped, with the reason, if a parameter has no value or the horizon is too long. ``notes`` go into the report.
+    A policy is skipped, with the reason, if a parameter has no value or the horizon is too long. ``cautions`` are shown before
+    any result, and ``notes`` go into the report.
     """
     problems = items_of(problems, "problems", "problems, each a Played")
     policies = items_of(policies, "policies", "policies")
@@ -220,6 +213,7 @@ def planned(
         check_policy_given(policy)
     seed, replications = integer(seed, "seed", 0, None), integer(replications, "replications", 1, MOST_REPLICATIONS)
     notes = [text(note, "note") for note in items_of(notes, "notes", "strings")]
+    cautions = [text(caution, "caution") for caution in items_of(cautions, "cautions", "strings")]
     if eps is not None:
         eps = order(eps, owner="planned")
     cells: list[Cell] = []
@@ -249,4 +243,4 @@ def planned(
     if not cells:
         reasons = [f"{each.label} is skipped: {each.reason}" for each in left_out]
         raise NotApplicable("; ".join(reasons) or "nothing to play")
-    return Plan(tuple(cells), tuple(left_out), seed, replications, notes=tuple(notes))
+    return Plan(tuple(cells), tuple(left_out), seed, replications, notes=tuple(notes), cautions=tuple(cautions))

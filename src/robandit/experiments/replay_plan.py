@@ -16,7 +16,7 @@ from robandit.diagnostics.timeline import Drift, Timeline, Verdict, timed_log
 from robandit.diagnostics.words import words
 from robandit.errors import InvalidInput
 from robandit.experiments.compare_plan import asked_numbers, asked_policies
-from robandit.experiments.plan import CAUTION, Plan, Played, planned
+from robandit.experiments.plan import Plan, Played, planned
 from robandit.kernel.types import Floats
 from robandit.problems import InOrder, Logged, Problem, recorded_problem
 from robandit.recorded import Incomplete, Log, Records, Samples, Table
@@ -117,12 +117,8 @@ def replayed(
     possible: list[Mode] = ["bootstrap"]
     possible += ["in-order"] if isinstance(table, Table) else []
     possible += ["rejection"] if log is not None else []
-    first, drift = _first_notes(records, samples, table, log, rows)
-    notes = [
-        *(f"{CAUTION}{note}" for note in first),
-        _read(records, samples),
-        *([] if modes else _left_out(records, table)),
-    ]
+    cautions, drift = _first_notes(records, samples, table, log, rows)
+    notes = [_read(records, samples), *([] if modes else _left_out(records, table))]
     played = []
     references = _References(records, samples, table, log)
     for mode in modes or possible:
@@ -134,7 +130,7 @@ def replayed(
         notes.append(note)
     verdict = str(Verdict(_resolution(samples, table, log, records.minimize), drift))
     notes += [references.note, _TOLD, verdict, *more]
-    return planned(played, chosen, replications=replications, seed=seed, notes=notes)
+    return planned(played, chosen, replications=replications, seed=seed, notes=notes, cautions=cautions)
 
 
 def table_unasked(records: Records, rows: int) -> MaybeTable:

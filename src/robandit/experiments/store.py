@@ -44,6 +44,7 @@ __all__ = ["ELSEWHERE", "Store"]
 ELSEWHERE = "name another folder"  # the hint if a folder cannot be used; commands add the name of their option
 UNPARSABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError)
 FORMAT_VERSION = 2  # version of run.json and the folder; format 1 had no checksum and no modules
+REMARKS = ("notes", "cautions", "references")  # no result depends on them
 TABLE_VERSION = 1  # version of regret.parquet and pulls.parquet
 ROW_GROUP = 1 << 18  # rows per group; fixed, so that the bytes do not depend on Polars' default
 
@@ -264,7 +265,8 @@ def _data(plan: Plan) -> dict[str, Any]:
 def _remarks(plan: Plan, problems: list[Played]) -> dict[str, Any]:
     """Return the parts of a plan on which no result depends, so that they may change when a folder is continued."""
     references = [None if p.reference is None else p.reference.to_dict() for p in problems]
-    return ({"notes": list(plan.notes)} if plan.notes else {}) | ({"references": references} if any(references) else {})
+    parts = {"notes": list(plan.notes), "cautions": list(plan.cautions), "references": references}
+    return {name: values for name, values in parts.items() if any(each is not None for each in values)}
 
 
 def _continued(folder: Path, stored: dict[str, Any], plan: Plan) -> dict[str, Any]:
@@ -276,8 +278,8 @@ def _continued(folder: Path, stored: dict[str, Any], plan: Plan) -> dict[str, An
     if stored["replications"] > plan.replications:
         fewer = f"{folder} has {stored['replications']} replications, but the plan has only {plan.replications}"
         raise InvalidInput(f"{fewer}: use at least {stored['replications']}, or {ELSEWHERE}")
-    kept = {key: value for key, value in stored.items() if key not in ("notes", "references")}
-    renewed = {key: data[key] for key in ("left_out", "notes", "references", "modules") if key in data}
+    kept = {key: value for key, value in stored.items() if key not in REMARKS}
+    renewed = {key: data[key] for key in ("left_out", *REMARKS, "modules") if key in data}
     return kept | {"replications": plan.replications} | renewed
 
 
@@ -430,6 +432,7 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
             replications=integer(data["replications"], "replications", 1, MOST_REPLICATIONS),
             unit_pulls=integer(data["unit_pulls"], "unit_pulls", 1),
             notes=tuple(map(str, data.get("notes", ()))),
+            cautions=tuple(map(str, data.get("cautions", ()))),
         )
         makers = tuple(dict(maker) for maker in data["runs"])
         return Store(folder, plan, (*makers[:-1], makers[-1]), _modules(folder, data))  # raises if there is no maker

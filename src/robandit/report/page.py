@@ -70,7 +70,7 @@ def write_page(findings: Findings, path: str | os.PathLike[str], *, command: str
     # The first sentence of the verdict stands out.
     sentences = [*findings.costs, *re.split(r"(?<=\.) (?=[A-Z])", findings.verdict, maxsplit=1)]
     verdict = "".join(f"<p>{escaped(each)}</p>" for each in sentences)
-    items = "".join(f"<li>{escaped(note)}</li>" for note in results.plan.remarks)
+    items = "".join(f"<li>{escaped(note)}</li>" for note in results.plan.notes)
     notes = pieces.warning(f"<p><strong>About the data</strong></p><ul>{items}</ul>") if items else ""
     header = f"""<h1>{escaped(title)}</h1>
 {pieces.warnings(results.plan.cautions)}<div class="verdict">{verdict}</div>

@@ -55,7 +55,7 @@ def ranks(findings: Findings) -> Board:
 def remarks(findings: Findings) -> list[str]:
     """Return one line per note, skipped or unranked policy, and failed unit. The verdict counts missing replications."""
     plan = findings.results.plan
-    lines = list(plan.remarks)
+    lines = list(plan.notes)
     for label in dict.fromkeys(each.label for each in plan.left_out):
         reasons = {plan.called(each.played): each.reason for each in plan.left_out if each.label == label}
         first, reason = next(iter(reasons.items()))
