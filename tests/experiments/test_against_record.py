@@ -109,6 +109,22 @@ def test_in_order_the_rewards_of_the_same_times_are_compared(horizon, minimize):
     assert against.better_by == pytest.approx((-1.0 if minimize else 1.0) * (np.mean(got) - np.mean(random)))
 
 
+@pytest.mark.parametrize("minimize", [False, True])
+def test_the_regret_of_random_arms_is_that_of_the_same_times(minimize):
+    rewards = np.random.default_rng(9).normal(size=(ROWS, 2)).cumsum(axis=0)
+    columns = {"arm": ["a", "b"] * ROWS, "reward": rewards.reshape(-1), "time": np.repeat(np.arange(ROWS), 2)}
+    results = played(pl.DataFrame(columns), minimize=minimize, modes=["in-order"], horizon=50)
+    problem = results.plan.problems[0].problem
+    windows = [(start + np.arange(50)) % ROWS for start in problem.starts(3, np.arange(8))]
+    best = np.mean([rewards[window, problem.best_arm].sum() for window in windows])
+    standing = Findings(results).standings[0]
+    name, total, regret = standing.reference
+    assert name == "(random arms)"
+    assert regret == pytest.approx((-1.0 if minimize else 1.0) * (best - total))
+    for found in standing.rows:
+        assert (found["mean"] < regret) == (found["better_by"] > 0.0), "less regret is less cost"
+
+
 def test_a_complete_table_is_no_log_of_choices_in_any_mode():
     columns = {"arm": ["a", "b"] * 60, "reward": np.random.default_rng(1).normal(size=120)}
     table = pl.DataFrame(columns | {"time": np.repeat(np.arange(60), 2)})

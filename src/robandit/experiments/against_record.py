@@ -100,12 +100,16 @@ def _difference(against: Against, minimize: bool) -> str:
     return (saves if against.better_by >= 0.0 else loses).format(size) + part
 
 
-def reference_row(played: Played, against: Against) -> tuple[str, float, float]:
-    """Return the name of the reference in a leaderboard, its total and its regret."""
+def reference_row(played: Played, against: Against, regret: float) -> tuple[str, float, float]:
+    """Return the name of the reference in a leaderboard, its total and its regret.
+
+    ``against`` and ``regret`` (the mean) are of any policy. Both regrets are against the same pulls of the best arm, so they differ
+    as the totals do.
+    """
     assert played.reference is not None
     name = "(the log)" if played.reference.kind == "log" else "(random arms)"
-    sign, mean = -1.0 if played.problem.minimize else 1.0, played.reference.mean
-    return name, against.reference_total, played.horizon * sign * (_best(played.problem) - mean)
+    sign = -1.0 if played.problem.minimize else 1.0
+    return name, against.reference_total, regret + sign * (against.total - against.reference_total)
 
 
 def _best(problem: Problem) -> float:

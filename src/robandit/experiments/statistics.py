@@ -21,7 +21,7 @@ import numpy as np
 from robandit import intervals
 from robandit.errors import InvalidInput
 from robandit.experiments import verdicts
-from robandit.experiments.against_record import Against, against_record, cost_sentences
+from robandit.experiments.against_record import Against, against_record, cost_sentences, reference_row
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured, Results, check_results, regret_table
 from robandit.experiments.verdicts import ENOUGH, Row
@@ -125,6 +125,12 @@ class Standing:
     def against(self) -> dict[str, Against]:
         """The comparison of each policy with the record that it was replayed on, by the policy's label."""
         return {row["policy"]: Against(*(row[name] for name in Against._fields)) for row in self.rows}
+
+    @property
+    def reference(self) -> tuple[str, float, float]:
+        """The name of the record in a leaderboard, its total and its regret."""
+        regret = next(row["mean"] for row in self.rows if row["policy"] == self.best)
+        return reference_row(self.played, self.against[self.best], regret)
 
     @cached_property
     def pairs(self) -> list[Row]:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from robandit.diagnostics.words import words
-from robandit.experiments.against_record import reference_row
 from robandit.experiments.statistics import Standing, curves, worst_replications
 from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
@@ -90,7 +89,7 @@ def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
         )
     sort = list(rows[0]).index("mean regret")
     if section.played.reference is not None:
-        before = sum(row["mean"] <= reference_row(section.played, section.against[best])[2] for row in section.rows)
+        before = sum(row["mean"] <= section.reference[2] for row in section.rows)
         rows.insert(before, _reference(section, list(rows[0])))
     listed = table(rows, label=f"Leaderboard on {section.played.name}", sort=sort)
     return (
@@ -112,7 +111,7 @@ def _against_record(section: Standing, row: dict[str, Any]) -> dict[str, str]:
 
 
 def _reference(section: Standing, columns: list[str]) -> dict[str, str]:
-    name, total, regret = reference_row(section.played, section.against[section.best])
+    name, total, regret = section.reference
     cells = {"policy": f'<th scope="row">{escaped(name)}</th>', _paid(section)[0]: number_cell(total)}
     cells["mean regret"] = number_cell(regret)
     return {column: cells.get(column, cell(None)) for column in columns}
@@ -126,7 +125,7 @@ def _about_record(section: Standing) -> str:
     if section.played.reference is None:
         return ""
     cost, saves = _paid(section)
-    name = escaped(reference_row(section.played, section.against[section.best])[0])
+    name = escaped(section.reference[0])
     return (
         f"{cost.capitalize()}: the mean total of {counted(section.played.horizon, 'pull')}. {saves.capitalize()}: how much better "
         f"than {name}. Its interval includes the error of the record; a note marks differences whose interval contains 0. "

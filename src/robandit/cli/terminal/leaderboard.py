@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from robandit.cli.terminal.tables import Board
-from robandit.experiments.against_record import reference_row
 from robandit.experiments.statistics import Findings, Standing
 from robandit.report.page import failure_text
 from robandit.wording import counted, number, share
@@ -98,7 +97,7 @@ def _replayed(standing: Standing) -> Board:
     plan, played, rows = standing.results.plan, standing.played, standing.rows
     minimize = played.problem.minimize
     cost, saves = ("cost", "saves") if minimize else ("reward", "gains")
-    name, total, regret = reference_row(played, standing.against[standing.best])
+    name, total, regret = standing.reference
     before = [row for row in rows if row["mean"] <= regret]
     lines: list[dict[str, Any] | None] = [*before, None, *rows[len(before) :]]
     title = f"{played.name}: {cost} of {counted(played.horizon, 'pull')}, {counted(plan.replications, 'replication')}"
