@@ -209,3 +209,15 @@ def test_a_replay_of_costs_has_their_sign_and_the_regret_of_negated_rewards(mode
     assert "80 costs of 2 arms, the column 'cost', minimised" in notes_of(costs)
     assert "has the lowest mean" in notes_of(costs)
     assert "has the highest mean" in notes_of(rewards)
+
+
+@pytest.mark.parametrize("least", [0.5, 0.0])
+def test_whether_values_are_costs_is_asked_only_if_all_are_positive_not_just_the_sample(least, monkeypatch):
+    cost = 1.0 + np.random.default_rng(5).pareto(1.5, 2_000)
+    cost[1_000] = least
+    given = open_records(pl.DataFrame({"arm": ["a", "b"] * 1_000, "reward": cost}))
+    whole = given.samples
+    monkeypatch.setattr(given, "samples", lambda progress=None: whole(100, progress))
+    assert min(x.min() for x in given.samples().values()) > least, "the sample misses it"
+    asked = any("Are these costs?" in caution for caution in replayed(given, ["UCB1"], replications=1).cautions)
+    assert asked == (least > 0.0)

@@ -148,7 +148,8 @@ def _first_notes(
 ) -> tuple[list[str], Drift | None]:
     """Return what to read before any result, whether values are costs and which arms changed, and these changes."""
     minimize = records.minimize
-    question = sign_question(Profile(values, minimize) for values in samples.values())
+    # Samples may miss the only value that is not positive.
+    question = sign_question(Profile(x, minimize) for x in samples.values()) if samples.least > 0.0 else ""
     notes = [question] if question else []
     order: Timeline | None = None
     if isinstance(table, Table):

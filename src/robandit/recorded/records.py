@@ -34,17 +34,23 @@ BYTES = 65  # peak memory per sorted row; benchmarks/recorded.py measures 50 to 
 class Samples(dict[str, Floats]):
     """A dictionary from arms to rewards in the order of the file: all, or a uniform random sample without replacement.
 
-    `counts` maps each arm to its number of rewards in the file. `whole` is True if none is missing. `bad` has the skipped rows, and
-    `filtered` the numbers of rows that a condition kept and dropped (None without a condition).
+    `counts` maps each arm to its number of rewards in the file. `whole` is True if none is missing. `least` is the smallest reward in the
+    file. `bad` has the skipped rows, and `filtered` the numbers of rows that a condition kept and dropped (None without a condition).
     """
 
     def __init__(
-        self, rewards: Mapping[str, Floats], counts: Mapping[str, int], bad: BadRows, filtered: Filtered | None = None
+        self,
+        rewards: Mapping[str, Floats],
+        counts: Mapping[str, int],
+        least: float,
+        bad: BadRows,
+        filtered: Filtered | None = None,
     ) -> None:
         """Store the rewards; see the attributes."""
         super().__init__(rewards)
         self.counts = dict(counts)
         self.whole = all(rewards[arm].size == n for arm, n in counts.items())
+        self.least = least
         self.bad = bad
         self.filtered = filtered
 
@@ -183,12 +189,13 @@ class Records:
         """Return the rewards of each arm, or a uniform random sample of at most `most` of them (16,777,216 of all arms)."""
         most = integer(most, "most", 1)
         rows = Pass(self, (), progress)
-        chosen = Sample(most, 1 << 24)
+        chosen, least = Sample(most, 1 << 24), math.inf
         for batch in rows:
+            least = min(least, float(batch.rewards.min(initial=math.inf)))
             chosen.add(batch.codes, batch.priorities, batch.rewards, len(rows.arms))
         rewards = dict(zip(rows.arms, chosen.take(len(rows.arms)), strict=True))
         counts = {arm: n for arm, n in sorted(zip(rows.arms, rows.n.tolist(), strict=True)) if n}
-        return Samples({arm: rewards[arm] for arm in counts}, counts, rows.bad, rows.filtered)
+        return Samples({arm: rewards[arm] for arm in counts}, counts, least, rows.bad, rows.filtered)
 
     def log(self, progress: Progress | None = None, *, times: bool = False) -> Log:
         """Return all rows sorted by time. Rows with equal times, and rows without a time column, stay in the order of the file.
