@@ -91,6 +91,7 @@ def test_the_same_rows_fit_in_every_format(table, where, rewards):
     [
         ("", 1, "the end is not a column"),
         ("okay = true", 1, "has no column 'okay'; did you mean 'ok'? The columns are 'arm', 'reward', 'ok'"),
+        ("zzz = true", 1, "has no column 'zzz'; the columns are 'arm'"),
         ("ok = yes", 6, "'yes' is not a value; text is written in quotes, as 'yes'"),
         ("ok = true and", 14, "the end is not a column"),
         ("ok", 3, "the end is not a comparison"),
@@ -120,6 +121,40 @@ def test_an_error_names_the_place_and_the_way_out(where, place, words):
 def test_what_is_no_condition_is_rejected(where):
     with pytest.raises(InvalidInput, match="where must be a text of at most 2,000 characters"):
         open_records(FRAME, where=where)
+
+
+@pytest.mark.parametrize("kind", ["frame", "unsigned", "text", "csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    ("where", "rewards"),
+    [
+        ("id = 9007199254740993", [2]),
+        ("id != 9007199254740993", [1, 3]),
+        ("id <= 9007199254740992", [1]),
+        ("id > +9007199254740992", [2, 3]),
+        ("id > -9007199254740993", [1, 2, 3]),
+        ("id = 9007199254740992", [1]),
+        ("id < 1" + "0" * 60, [1, 2, 3]),
+    ],
+)
+def test_integers_are_not_rounded(kind, where, rewards, tmp_path):
+    numbers = [2**53, 2**53 + 1, 2**53 + 2]
+    frame = pl.DataFrame({"arm": ["a", "b", "a"], "reward": [1.0, 2.0, 3.0], "id": numbers})
+    if kind in ("unsigned", "text"):
+        frame = frame.with_columns(pl.col("id").cast(pl.UInt64 if kind == "unsigned" else pl.String))
+    path = tmp_path / f"log.{kind}"
+    if write := {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}.get(kind):
+        write(path)
+    assert kept(path if write else frame, where) == rewards
+
+
+def test_a_large_integer_is_compared_with_any_column():
+    columns = {"float": [2.0**60, 1.0], "text": ["2e19", "x"], "bool": [True, False], "ts": [datetime(2024, 1, 1)] * 2}
+    frame = pl.DataFrame({"arm": ["a", "b"], "reward": [1.0, 2.0]} | columns)
+    assert kept(frame, "float = 1152921504606846976") == [1]
+    assert kept(frame, "text > 9007199254740993") == [1]
+    assert kept(frame, "bool < 9007199254740993") == [1, 2]
+    with pytest.raises(InvalidInput, match="no row fits"):
+        kept(frame, "ts != 9007199254740993")
 
 
 def test_kept_and_dropped_rows_are_counted_without_blank_lines(tmp_path):

@@ -12,7 +12,8 @@ are ' or ". A quote in a quoted text is written twice.
 
 A column is read as the value on the right asks: as a number, as text, or as true or false (also 1 or 0, in any case of letters). A
 date or time is compared with a text in ISO 8601. A missing value fits only ``= null``, and a value that cannot be read so fits no
-comparison, not even ``!=`` or inside ``not``; its row is dropped.
+comparison, not even ``!=`` or inside ``not``; its row is dropped. Integers are compared exactly, up to 2^127, unless the column has
+floats.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ TOKEN = re.compile(
     r"|(?P<word>[^\W\d][\w.]*)|(?P<sign>!=|<=|>=|==|=|<|>|\(|\)))"
 )
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
+ROUNDED, LARGEST = 2**53, 2**127  # integers from the first on need 128 bits, since floats round them
 VALUES: dict[str, Any] = {"true": True, "false": False, "null": None}
 A_VALUE = "a number, 'text' in quotes, true, false or null"
 A_COLUMN = "a column, 'not' or '('"
@@ -171,7 +173,8 @@ class _Parser:
             number = float(self._token)
             if not math.isfinite(number):
                 raise self._error(f"{self._token} is too large", "write a smaller number")
-            return number
+            integer = int(self._token) if self._token.lstrip("+-").isdigit() else 0
+            return integer if ROUNDED <= abs(integer) < LARGEST else number
         if self._kind == "word" and self._token.lower() in VALUES:
             return VALUES[self._token.lower()]
         hint = f"write {A_VALUE}"
@@ -181,9 +184,9 @@ class _Parser:
 
     def _unknown(self, column: str) -> InvalidInput:
         near = difflib.get_close_matches(column.lower(), [c.lower() for c in self._columns], n=1, cutoff=0.6)
-        hint = next((f"did you mean {c!r}? " for c in self._columns if near and c.lower() == near[0]), "")
+        hint = next((f"did you mean {c!r}? The" for c in self._columns if near and c.lower() == near[0]), "the")
         known = listed([repr(name) for name in self._columns], 20)
-        return self._error(f"{self._source} has no column {column!r}", f"{hint}The columns are {known}")
+        return self._error(f"{self._source} has no column {column!r}", f"{hint} columns are {known}")
 
     def _unquoted(self) -> str:
         if self._kind != "quoted":
@@ -251,12 +254,21 @@ def _compared(comparison: _Comparison, role: str, dtype: pl.DataType) -> pl.Expr
         return missing if comparison.operator == "=" else ~missing
     if isinstance(value, bool):
         column = _truth(column, dtype)
-    elif isinstance(value, float):
-        column = _number(column, dtype)
+    elif isinstance(value, int) and (dtype.is_integer() or dtype == pl.String):
+        integers = column.str.strip_chars() if dtype == pl.String else column
+        exact = _applied(comparison.operator, integers.cast(pl.Int128, strict=False), pl.lit(value, pl.Int128))
+        numbers = _number(column, dtype)  # text such as 2e19
+        return pl.coalesce(exact, _applied(comparison.operator, numbers, pl.lit(float(value))))
+    elif isinstance(value, (int, float)):
+        column, value = _number(column, dtype), float(value)
     elif dtype.is_temporal():
         column, value = _instants(column, dtype), _instant(value, comparison.column)
     else:
         column = column.cast(pl.String)
+    return _applied(comparison.operator, column, pl.lit(value))
+
+
+def _applied(operator: str, column: pl.Expr, value: pl.Expr) -> pl.Expr:
     return {
         "=": column.eq,
         "!=": column.ne,
@@ -264,7 +276,7 @@ def _compared(comparison: _Comparison, role: str, dtype: pl.DataType) -> pl.Expr
         "<=": column.le,
         ">": column.gt,
         ">=": column.ge,
-    }[comparison.operator](pl.lit(value))
+    }[operator](value)
 
 
 def _instants(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
