@@ -127,3 +127,14 @@ def test_the_power_of_a_part_is_drawn_through_its_extremes(tmp_path):
     # it begins on the curve, at the last of the 1,000 kept of 20,000 rewards
     assert fit["y"][0] == pytest.approx(studies.sampled().arms[0].right.hill.k / 20_000)
     assert np.interp(fit["x"][0], curve["x"], curve["y"]) == pytest.approx(fit["y"][0], rel=0.05)
+
+
+def test_the_chart_over_time_names_only_some_of_many_changed_arms(tmp_path):
+    rng = np.random.default_rng(0)
+    rewards = rng.normal(size=(400, 14)) + 9.0 * (np.arange(400) >= 200)[:, np.newaxis]
+    names = [f"arm{i:02}" for i in range(14)]
+    result = study(Recorded.of(dict(zip(names, rewards.T, strict=True))), table=rewards)
+    assert len(result.drift.changes) == 14
+    text = page(result, tmp_path)
+    assert len(re.findall("Changed: arm00, .*?arm09 and 4 more\\.", text)) == 2, "in the description and the caption"
+    assert "arm09, arm10" not in text

@@ -34,8 +34,9 @@ BYTES = 65  # peak memory per sorted row; benchmarks/recorded.py measures 50 to 
 class Samples(dict[str, Floats]):
     """A dictionary from arms to rewards in the order of the file: all, or a uniform random sample without replacement.
 
-    `counts` maps each arm to its number of rewards in the file. `whole` is True if none is missing. `least` is the smallest reward in the
-    file. `bad` has the skipped rows, and `filtered` the numbers of rows that a condition kept and dropped (None without a condition).
+    `counts` maps each arm to its number of rewards in the file. `whole` is True if none is missing. `least` is the smallest
+    reward in the file. `bad` has the skipped rows, and `filtered` the numbers of rows that a condition kept and dropped (None
+    without a condition).
     """
 
     def __init__(

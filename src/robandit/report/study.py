@@ -8,13 +8,14 @@ from collections.abc import Sequence
 
 from robandit.diagnostics.study import ArmStudy, Concentration, Study, Tail
 from robandit.diagnostics.tails import TailIndex
+from robandit.diagnostics.timeline import NAMED
 from robandit.diagnostics.words import Words, words
 from robandit.files import write_atomically
 from robandit.report import pieces
 from robandit.report.pieces import cell, escaped, figure, named, swatch, table, words_cell
 from robandit.report.study_data import study_data
 from robandit.report.study_text import advice_lines, arm_name, limits, sampling_lines, share
-from robandit.wording import compact, counted
+from robandit.wording import compact, counted, listed
 
 CHARTED = 24  # the arms with the most rewards have curves and a section
 OPEN = 3  # arms whose sections are open at first
@@ -150,7 +151,8 @@ def _over_time(study: Study, charted: Sequence[ArmStudy]) -> str:
     if study.timeline is None or study.drift is None:
         return ""
     kind, drift = words(study.minimize), study.drift
-    found = f"Changed: {', '.join(arm_name(each.arm) for each in drift.changes)}." if drift else "No arm changed."
+    changed = listed([arm_name(each.arm) for each in drift.changes], NAMED)
+    found = f"Changed: {changed}." if drift else "No arm changed."
     if not drift.tested:
         found = f"No arm has enough {kind.many} to test for changes."
     chart = figure(
