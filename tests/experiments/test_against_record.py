@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import robandit as rb
+from robandit.cli.terminal.leaderboard import leaderboards
 from robandit.errors import CorruptFile
 from robandit.experiments import replayed, run
 from robandit.experiments.against_record import Against, against_record
@@ -16,6 +17,7 @@ from robandit.experiments.results import Measured, Results
 from robandit.experiments.statistics import Findings, summary
 from robandit.experiments.store import Store, _checksum
 from robandit.recorded import open_records
+from robandit.report.page import write_page
 
 ROWS = 300
 
@@ -226,3 +228,38 @@ def test_a_damaged_reference_is_rejected(references, tmp_path):
 def test_a_replay_of_the_whole_log_names_its_total_once():
     text = Findings(played(frame(), "UCB1", minimize=True)).costs[0]
     assert "300 rows, 1,026 in total. UCB1 would have cost" in text
+
+
+def swapped(means, **columns):
+    """A log of two arms with the means of each half; the best arm may swap."""
+    rng = np.random.default_rng(0)
+    arms, rows = rng.choice(["a", "b"], 1_800), np.arange(1_800)
+    level = np.array([means[arm][row // 900] for arm, row in zip(arms, rows, strict=True)])
+    return pl.DataFrame({"arm": arms, "reward": level + rng.normal(size=1_800)} | columns)
+
+
+@pytest.mark.parametrize("columns", [{}, {"time": np.arange(1_800)}], ids=["rows", "times"])
+def test_under_drift_a_rejection_replay_does_not_say_what_a_policy_would_have_cost(columns, tmp_path):
+    """Regret has the means of the whole log, about 50 each, although the cheap arm of the moment costs 10 per pull."""
+    table = swapped({"a": (10.0, 90.0), "b": (90.0, 10.0)}, **columns)
+    results = played(table, "UCB1", minimize=True, modes=["rejection", "bootstrap"], horizon=100)
+    found = row(results, problem="x, rejection")
+    assert (found["reference"], found["versus"]) == ("", "")
+    assert math.isnan(found["total"])
+    assert row(results)["total"] == pytest.approx(5_000.0, rel=0.05), "the bootstrap plays the mixture, and says so"
+    assert [text.startswith("On x, bootstrap") for text in Findings(results).costs] == [True]
+    cautions = " ".join(results.plan.cautions)
+    assert "2 of 2 arms changed with time" in cautions
+    assert "The mode rejection reads the log in its order, but its regret has the means of the whole log" in cautions
+    assert "--mode rejection" not in " ".join([cautions, *results.plan.notes])
+    assert leaderboards(Findings(results))[0].title.startswith("x, rejection: regret after 100 pulls")
+    write_page(Findings(results), tmp_path / "page.html", command="x")
+    alone = played(table, "UCB1", minimize=True, modes=["rejection"], horizon=100)
+    assert Findings(alone).costs == []
+    assert "Policies are compared with the log" not in " ".join(alone.plan.notes)
+
+
+def test_without_drift_a_rejection_replay_says_it():
+    results = played(swapped({"a": (10.0, 10.0), "b": (90.0, 90.0)}), "UCB1", minimize=True, modes=["rejection"])
+    assert row(results, problem="x, rejection")["versus"] == "better"
+    assert not results.plan.cautions

@@ -30,8 +30,8 @@ LEVEL = 0.05  # probability of naming any arm if none changed
 NAMED = 10  # changed arms with a sentence
 
 WHAT_TO_DO = (
-    "Use the recent part of the record. A live bandit with drift='restart' forgets the past after a change. Compare policies in "
-    "order of time: robandit replay with --mode in-order (for a table of all arms at all times) or --mode rejection (for a log)."
+    "Use the recent part of the record. A live bandit with drift='restart' forgets the past after a change. If the record has a "
+    "reward of every arm at every time, compare policies in order of time: robandit replay with --mode in-order."
 )
 
 

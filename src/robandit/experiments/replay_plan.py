@@ -42,6 +42,10 @@ _TOLD = (
     "made. UCB1 assumes a range of 1."
 )
 _MIXED_LAWS = "Results of the mode bootstrap are about a mixture of what arms gave before and after the changes."
+_MIXED_REGRET = (
+    "The mode rejection reads the log in its order, but its regret has the means of the whole log, which mix what arms gave before "
+    "and after the changes. So it does not say what a policy would have cost or earned."
+)
 _COMPARED = {
     "log": "Policies are compared with the log, whose rows count as the choices that were made. Intervals are for other logs of "
     "this kind. They do not cover values beyond those recorded.",
@@ -117,19 +121,22 @@ def replayed(
     possible: list[Mode] = ["bootstrap"]
     possible += ["in-order"] if isinstance(table, Table) else []
     possible += ["rejection"] if log is not None else []
-    cautions, drift = _first_notes(records, samples, table, log, rows)
-    notes = [_read(records, samples), *([] if modes else _left_out(records, table))]
+    chosen_modes = modes or possible
+    cautions, drift = _first_notes(records, samples, table, log, rows, chosen_modes)
+    notes = [_read(records, samples), *([] if modes else _left_out(records, table, drift))]
     played = []
     references = _References(records, samples, table, log)
-    for mode in modes or possible:
+    for mode in chosen_modes:
         problem, pulls, note = _played(mode, records, samples, table, log, horizon, quick)
         if mode in modes and horizon is not None and pulls < horizon:
             beyond = f"horizon = {horizon} is beyond the {pulls:,} times of {records.source}"
             raise InvalidInput(f"{beyond}: ask for fewer pulls")
-        played.append(Played(f"{name}, {mode}", problem, pulls, references.of(mode)))
+        # Under drift the regret of rejection does not determine the rewards that the policy got (`_MIXED_REGRET`).
+        reference = None if drift and mode == "rejection" else references.of(mode)
+        played.append(Played(f"{name}, {mode}", problem, pulls, reference))
         notes.append(note)
     verdict = str(Verdict(_resolution(samples, table, log, records.minimize), drift))
-    notes += [references.note, _TOLD, verdict, *more]
+    notes += [*references.notes, _TOLD, verdict, *more]
     return planned(played, chosen, replications=replications, seed=seed, notes=notes, cautions=cautions)
 
 
@@ -144,7 +151,7 @@ def table_unasked(records: Records, rows: int) -> MaybeTable:
 
 
 def _first_notes(
-    records: Records, samples: Samples, table: MaybeTable, log: Log | None, rows: int
+    records: Records, samples: Samples, table: MaybeTable, log: Log | None, rows: int, modes: Sequence[Mode]
 ) -> tuple[list[str], Drift | None]:
     """Return what to read before any result, whether values are costs and which arms changed, and these changes."""
     minimize = records.minimize
@@ -154,7 +161,7 @@ def _first_notes(
     order: Timeline | None = None
     if isinstance(table, Table):
         order = Timeline.of_table(table.rewards, table.arms, table.times)
-    elif log is not None and records.time is not None:
+    elif log is not None and (records.time is not None or "rejection" in modes):  # rejection reads rows in this order
         order = Timeline.of_log(log, weighted=True)
     elif log is None:
         sorted_log = timed_log(records, rows, UNASKED)
@@ -163,7 +170,10 @@ def _first_notes(
     if order is None:
         return notes, None
     drift = order.drift(minimize=minimize)
-    return [*notes, *drift.lines, *([_MIXED_LAWS] if drift else [])], drift
+    if not drift:
+        return notes, drift
+    mixed = {"bootstrap": _MIXED_LAWS, "rejection": _MIXED_REGRET}
+    return [*notes, *drift.lines, *(mixed[mode] for mode in modes if mode in mixed)], drift
 
 
 class _References:
@@ -203,10 +213,9 @@ class _References:
         return log_reference(rewards, weights=weights, column=column)
 
     @property
-    def note(self) -> str:
+    def notes(self) -> list[str]:
         """The references of the modes so far, and what they assume."""
-        kinds = dict.fromkeys(each.kind for each in self._known.values())
-        return " ".join(_COMPARED[kind] for kind in kinds)
+        return [_COMPARED[kind] for kind in dict.fromkeys(each.kind for each in self._known.values())]
 
 
 def _resolution(samples: Mapping[str, Floats], table: MaybeTable, log: Log | None, minimize: bool) -> Resolution:
@@ -231,7 +240,7 @@ def _read(records: Records, samples: Samples) -> str:
     return f"{note}."
 
 
-def _left_out(records: Records, table: MaybeTable) -> list[str]:
+def _left_out(records: Records, table: MaybeTable, drift: Drift | None) -> list[str]:
     """Return a note about the modes that are not played."""
     if isinstance(table, Table):
         return []
@@ -244,7 +253,7 @@ def _left_out(records: Records, table: MaybeTable) -> list[str]:
     if records.unused_time is not None:
         name = records.unused_time
         note += f" The column {name!r} looks like a time: to read rows in its order, add --time {shlex.quote(name)}."
-    if records.propensity is None:
+    if records.propensity is None and not drift:
         note += " For a log of choices in their order, use --mode rejection."
     return [note]
 
