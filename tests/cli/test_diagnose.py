@@ -161,7 +161,7 @@ CHANGED = "Arm 'b' changed around its reward 20"
 def test_changes_with_time_are_reported(tmp_path, capsys):
     timed(tmp_path, lambda i: i)
     text, page = " ".join(capsys.readouterr().out.split()), (tmp_path / "page.html").read_text()
-    assert "1 of 2 arms changed with time (if none had changed, any would be named with probability 5 %)." in text
+    assert "1 of 2 arms changed with time (a false alarm for any arm has probability 5 %)." in text
     for each in (text, page.replace("&#x27;", "'").replace("&#39;", "'")):
         assert CHANGED in each
         assert "Arm 'a' changed" not in each

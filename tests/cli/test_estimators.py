@@ -41,6 +41,12 @@ def test_every_estimator_has_a_row():
     assert all(np.isfinite(row.low) or np.isfinite(row.high) or row.note for row in rows)
 
 
+def test_the_table_says_when_its_intervals_hold(tmp_path, capsys):
+    pl.DataFrame({"x": LATENCY}).write_csv(tmp_path / "x.csv")
+    text = " ".join(printed(capsys, str(tmp_path / "x.csv"), column="x").split())
+    assert "Each interval alone holds with probability 95 %, if the assumption in its note holds." in text
+
+
 def test_rows_are_the_estimates():
     x = np.random.default_rng(SEED).permutation(LATENCY)
     rows = {row.estimator: row for row in every_mean(LATENCY, delta=0.1, **KNOWN)}

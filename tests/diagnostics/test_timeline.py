@@ -122,7 +122,7 @@ def test_a_table_is_compared_at_equal_times():
     rewards = common + rng.normal(0.0, 0.1, (400, 2)) + np.where(np.arange(400)[:, None] < 200, [0.2, 0.0], [0.0, 5.0])
     drift = Timeline.of_table(rewards, ("a", "b"), np.arange(400)).drift()
     assert [change.arm for change in drift.changes] == ["b"]
-    assert (drift.first, drift.recent) == ("200", 400)
+    assert (drift.first, drift.recent) == ("time = 200", 400)
     assert (drift.before.best, drift.before.resolved, drift.before.paired) == ("a", True, True)
     assert drift.since.best == "b"
     samples = {"a": rewards[:, 0], "b": rewards[:, 1]}
@@ -130,7 +130,7 @@ def test_a_table_is_compared_at_equal_times():
     assert same.drift.changes[0].changed == 201
     assert same.drift.first == "row 401 of 800"
     named = study(Recorded.of(samples), table=Table(np.arange(400), ("a", "b"), rewards))
-    assert named.drift.first == "200"
+    assert named.drift.first == "time = 200"
     assert str(named.verdict) == str(Verdict(named.resolution, drift))
     with pytest.raises(InvalidInput, match="table has the arms"):
         study(Recorded.of(samples), table=Table(np.arange(400), ("a", "c"), rewards))
@@ -189,3 +189,17 @@ def test_no_answer_is_taken_away_by_chance():
         whole = resolution({"a": rewards[::2], "b": rewards[1::2]})
         found.append(Verdict(whole, order.drift()).settled)
     assert found.count(False) <= 10
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_numbers_as_times_are_not_mistaken_for_years(table):
+    rng = np.random.default_rng(0)
+    rewards = rng.normal(size=(400, 2)) + np.where(np.arange(400)[:, np.newaxis] < 200, [5.0, 0.0], [0.0, 5.0])
+    times = 1_800 + np.repeat(np.arange(400), 2)
+    frame = pl.DataFrame({"arm": ["a", "b"] * 400, "reward": rewards.ravel(), "ts": times})
+    given = open_records(frame, time="ts")
+    found = study(given.summary(), **({"table": given.table()} if table else {"log": given.log(times=True)}))
+    assert "Before ts = 2000, 'a' has the highest mean" in str(found.verdict)
+    assert "; since ts = 2000, 'b'" in str(found.verdict)
+    assert "changed around its reward 201 of 400 (ts = 2000)" in str(found)
+    assert found.timeline.place(0) == "1800", "charts have the numbers alone"

@@ -175,10 +175,19 @@ def test_the_sentence_says_what_the_log_and_the_policy_cost():
     assert "UCB1 would have cost 250: it costs 50 more, 25 % (95 % interval -" in worse
 
 
+def test_a_tiny_difference_is_about_the_same_unless_it_is_significant():
+    text = Findings(made_up([99.95, 99.99] * 25, [50, 50])).costs[0]
+    assert (
+        "UCB1 would have cost 200: it costs about the same (the difference is not significant, 95 % interval -" in text
+    )
+    assert "0.0 %" not in text
+    assert "it saves 0.2, 0.1 %, but this is not significant" in Findings(made_up([99.8] * 50, [50, 50])).costs[0]
+
+
 def test_few_replications_are_never_significant():
     assert "not significant" in Findings(made_up([20.0] * 5, [90, 10])).costs[0]
     alone = Findings(made_up([20.0], [90, 10])).costs[0]
-    assert alone.endswith("It has no interval, since one replication is too few; so it is not significant.")
+    assert alone.endswith("The difference has no interval, since one replication is too few; so it is not significant.")
     assert math.isnan(row(made_up([20.0], [90, 10]))["better_by_low"])
 
 

@@ -293,7 +293,8 @@ def study(
     also = tuple(each for each in others if each.case not in (advice.case, *UNDECIDED))
     timeline = None if log is None else Timeline.of_log(log)
     if rows is not None:
-        timeline = Timeline.of_table(rows, tuple(profiles), table.times if isinstance(table, Table) else None)
+        times = (table.times, table.time_column) if isinstance(table, Table) else ()
+        timeline = Timeline.of_table(rows, tuple(profiles), *times)
     return Study(
         recorded=recorded,
         arms=tuple(arms),

@@ -8,7 +8,7 @@ change, and no other arm was significantly better before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -47,18 +47,25 @@ class Timeline:
     propensities: Floats | None = None
     paired: bool = False
     """Whether every arm has one reward at every time; the arms then alternate in their order."""
+    time_column: str = "time"
+    """The name of the column of times."""
 
     @classmethod
     def of_log(cls, log: Log, *, weighted: bool = False) -> Timeline:
         """Return the timeline of a log. Its propensities are used only if it is ``weighted``."""
-        return cls(log.arms, log.actions, log.rewards, log.times, log.propensities if weighted else None)
+        weights = log.propensities if weighted else None
+        return cls(log.arms, log.actions, log.rewards, log.times, weights, time_column=log.time_column)
 
     @classmethod
-    def of_table(cls, rewards: Floats, arms: tuple[str, ...], times: NDArray[Any] | None = None) -> Timeline:
+    def of_table(
+        cls, rewards: Floats, arms: tuple[str, ...], times: NDArray[Any] | None = None, time_column: str = "time"
+    ) -> Timeline:
         """Return the timeline of the rewards of all arms at all times, of shape (times, arms)."""
         count, width = rewards.shape
         repeated = None if times is None else np.repeat(times, width)
-        return cls(arms, np.tile(np.arange(width), count), rewards.ravel(), repeated, paired=True)
+        return cls(
+            arms, np.tile(np.arange(width), count), rewards.ravel(), repeated, paired=True, time_column=time_column
+        )
 
     def __len__(self) -> int:
         """Return the number of rewards."""
@@ -94,10 +101,22 @@ class Timeline:
         """Return the time of a row, or its number if no time is known. Numbers count from 1, in order of time."""
         return self.time(row) or f"row {row + 1:,} of {len(self):,}"
 
+    def named_time(self, row: int) -> str:
+        """Return the time of a row for a sentence. A number gets the name of its column, since it may look like a year."""
+        text = self.time(row)
+        if not text or self.times is None or isinstance(self.times[row], np.datetime64):
+            return text
+        return f"{self.time_column[:200]} = {text}"
+
+    def named_place(self, row: int) -> str:
+        """Return the time of a row for a sentence, or its number if no time is known."""
+        return self.named_time(row) or self.place(row)
+
     def part(self, first: int, last: int) -> Timeline:
         """Return the rewards from one position to another, without the last."""
         times, weights = (None if x is None else x[first:last] for x in (self.times, self.propensities))
-        return Timeline(self.arms, self.actions[first:last], self.rewards[first:last], times, weights, self.paired)
+        actions, rewards = self.actions[first:last], self.rewards[first:last]
+        return replace(self, actions=actions, rewards=rewards, times=times, propensities=weights)
 
     def resolution(self, *, minimize: bool) -> Resolution:
         """Compare the arms that have rewards."""
@@ -116,7 +135,7 @@ class Timeline:
         changes = changed_arms({arm: self.rewards[each] for arm, each in rows.items()}, level)
         places = [int(rows[each.arm][each.changed - 1]) for each in changes]
         changes = tuple(
-            msgspec.structs.replace(each, time=self.time(row)) for each, row in zip(changes, places, strict=True)
+            msgspec.structs.replace(each, time=self.named_time(row)) for each, row in zip(changes, places, strict=True)
         )
         tested = sum(len(each) >= LEAST for each in rows.values())
         if not changes:
@@ -129,8 +148,8 @@ class Timeline:
             level,
             before=self.part(0, first).resolution(minimize=minimize),
             since=self.part(last, len(self)).resolution(minimize=minimize),
-            first=self.place(first),
-            last=self.place(last),
+            first=self.named_place(first),
+            last=self.named_place(last),
             recent=len(self) - last,
             rows=tuple(places),
         )
@@ -179,7 +198,7 @@ class Drift:
         if self.before is None:
             return []
         noun = words(self.before.minimize).one
-        chance = f"if none had changed, any would be named with probability {percent(self.level)}"
+        chance = f"a false alarm for any arm has probability {percent(self.level)}"
         lines = [f"{len(self.changes)} of {counted(self.tested, 'arm')} changed with time ({chance})."]
         ordered = sorted(self.changes, key=lambda change: change.p_value)
         lines += [f"A{change.sentence(noun)[1:]}." for change in ordered[:NAMED]]  # arm ... -> Arm ...

@@ -43,6 +43,7 @@ class Against(NamedTuple):
     """"better", "worse" or "not significant"."""
 
 
+TINY = 0.0005
 NOT_RECORDED = Against("", math.nan, math.nan, math.nan, math.nan, math.nan, "")
 
 
@@ -84,20 +85,29 @@ def cost_sentences(measured: Measured, against: Against) -> str:
     text += f" {measured.cell.label} would have {cost} {number(against.total)}: {_difference(against, minimize)}"
     if math.isnan(against.better_by_low):
         few = reference.why or "one replication is too few"
-        return f"{text}. It has no interval, since {few}; so it is not significant."
+        return f"{text}. The difference has no interval, since {few}; so it is not significant."
     interval = f"95 % interval {number(against.better_by_low)} to {number(against.better_by_high)}"
+    if against.versus == "not significant" and _tiny(against):
+        return f"{text} (the difference is not significant, {interval})."
     if against.versus == "not significant":
         return f"{text}, but this is not significant ({interval})."
     return f"{text} ({interval})."
 
 
 def _difference(against: Against, minimize: bool) -> str:
+    if _tiny(against) and against.versus == "not significant":
+        return "it costs about the same" if minimize else "it earns about the same"
     size = number(abs(against.better_by))
     saves, loses = ("it saves {}", "it costs {} more") if minimize else ("it earns {} more", "it earns {} less")
     part = ""
     if minimize and against.reference_total > 0.0:
         part = f", {share(abs(against.better_by) / against.reference_total)}"
     return (saves if against.better_by >= 0.0 else loses).format(size) + part
+
+
+def _tiny(against: Against) -> bool:
+    """Return whether the difference would be shown as 0.0 % of the total."""
+    return abs(against.better_by) < TINY * abs(against.reference_total)
 
 
 def reference_row(played: Played, against: Against, regret: float) -> tuple[str, float, float]:

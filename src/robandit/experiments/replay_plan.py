@@ -160,7 +160,7 @@ def _first_notes(
     notes = [question] if question else []
     order: Timeline | None = None
     if isinstance(table, Table):
-        order = Timeline.of_table(table.rewards, table.arms, table.times)
+        order = Timeline.of_table(table.rewards, table.arms, table.times, table.time_column)
     elif log is not None and (records.time is not None or "rejection" in modes):  # rejection reads rows in this order
         order = Timeline.of_log(log, weighted=True)
     elif log is None:

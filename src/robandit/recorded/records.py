@@ -64,6 +64,7 @@ class Table:
     arms: tuple[str, ...]
     rewards: Floats
     bad: BadRows = field(default_factory=BadRows)
+    time_column: str = "time"
 
     def __repr__(self) -> str:
         """Return one line."""
@@ -87,6 +88,7 @@ class Log:
     propensities: Floats | None
     bad: BadRows = field(default_factory=BadRows)
     times: NDArray[Any] | None = None
+    time_column: str = "time"
 
     def __repr__(self) -> str:
         """Return one line."""
@@ -213,7 +215,7 @@ class Records:
         del clock
         propensities = None if rows.propensities is None else rows.propensities[order]
         actions = rows.actions[order].astype(np.int64)
-        return Log(rows.arms, actions, rows.rewards[order], propensities, rows.bad, kept)
+        return Log(rows.arms, actions, rows.rewards[order], propensities, rows.bad, kept, self.time or "time")
 
     def table(self, progress: Progress | None = None) -> Table | Incomplete:
         """Return the reward of every arm at every time. Return `Incomplete` if an arm has no reward or several at some time."""
@@ -235,7 +237,8 @@ class Records:
             rewards = np.full(cells, np.nan)
             rewards[filled] = rows.rewards[order]
             if not np.isnan(rewards).any():
-                return Table(times.to_numpy(), rows.arms, rewards.reshape(times.len(), len(rows.arms)), rows.bad)
+                cells_of = rewards.reshape(times.len(), len(rows.arms))
+                return Table(times.to_numpy(), rows.arms, cells_of, rows.bad, self.time)
         del order
         return Incomplete(_gap(filled, rows.arms, times))
 

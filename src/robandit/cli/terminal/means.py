@@ -25,7 +25,7 @@ def means_table(name: str, means: Sequence[MeanRow], used: int, n: int, delta: f
         "high": [_bound(row, row.high) for row in means],
         "note": [row.note for row in means],
     }
-    note = f"Each interval alone holds with probability {percent(1.0 - delta)}, if its note is true."
+    note = f"Each interval alone holds with probability {percent(1.0 - delta)}, if the assumption in its note holds."
     return Board(title, note, columns, words=("estimator", "note"))
 
 
