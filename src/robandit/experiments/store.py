@@ -265,7 +265,7 @@ def _data(plan: Plan) -> dict[str, Any]:
 def _remarks(plan: Plan, problems: list[Played]) -> dict[str, Any]:
     """Return the parts of a plan on which no result depends, so that they may change when a folder is continued."""
     references = [None if p.reference is None else p.reference.to_dict() for p in problems]
-    parts = {"notes": list(plan.notes), "cautions": list(plan.cautions), "references": references}
+    parts: dict[str, list[Any]] = {"notes": list(plan.notes), "cautions": list(plan.cautions), "references": references}
     return {name: values for name, values in parts.items() if any(each is not None for each in values)}
 
 
