@@ -134,7 +134,7 @@ def test_other_data_in_the_same_folder_are_rejected(folder):
     words = ("replay", "fewer.csv", *COLUMNS, *FEW, "--mode", "bootstrap", "--out", "shared-folder")
     typed(*words, cwd=folder)
     costs(301).write_csv(folder / "fewer.csv")
-    assert "holds another experiment" in typed(*words, cwd=folder, code=1)[1]
+    assert "was made with other horizons" in typed(*words, cwd=folder, code=1)[1]
 
 
 def test_a_log_is_replayed_by_rejection_with_its_propensities(folder):
