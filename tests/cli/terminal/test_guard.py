@@ -150,7 +150,7 @@ def test_specs_and_file_names(tmp_path):
 
 
 def test_arms_of_a_table(tmp_path):
-    name = NASTY.replace("[", "") + ".csv"  # Polars takes brackets for a pattern
+    name = f"{NASTY}.csv"
     with (tmp_path / name).open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["arm", "reward"])
