@@ -1,5 +1,6 @@
 """Modules with a user's policies: imported only on request, recorded, compared on resuming, and rebuilt in workers."""
 
+import contextlib
 import importlib
 import itertools
 import json
@@ -254,6 +255,10 @@ def test_only_a_named_module_comes_before_installed_packages(lab, tmp_path_facto
         (folder / f"{name}.py").write_text("here = 'folder'\n")
     import_modules([mine], folder)
     assert importlib.import_module("own_installed").here == "installed"
+    for name in {"winreg", "termios"} - set(sys.builtin_module_names):  # each system lacks one of them
+        (folder / f"{name}.py").write_text("here = 'folder'\n")
+        with contextlib.suppress(ModuleNotFoundError):
+            assert not hasattr(importlib.import_module(name), "here")
     import_modules(["own_asked_for"], folder)
     assert sys.modules["own_asked_for"].here == "folder"
     forget("own_installed", "own_asked_for")

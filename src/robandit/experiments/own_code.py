@@ -126,7 +126,8 @@ class _FolderFinder(MetaPathFinder):
     __hash__ = None  # type: ignore[assignment]
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if path is not None or self.key[1] not in (None, name):
+        # Other systems have modules of Python that this one does not have, such as winreg.
+        if path is not None or self.key[1] not in (None, name) or name in sys.stdlib_module_names:
             return None
         self._finder.invalidate_caches()
         found = self._finder.find_spec(name)
