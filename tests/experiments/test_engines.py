@@ -267,6 +267,13 @@ def test_a_worker_looks_at_its_versions_itself():
     assert isinstance(play_unit(small_plan(policies=[Wrong()]).units[0], here), Lapsed)
 
 
+def test_versions_are_compared_once_for_a_unit(monkeypatch):
+    asked = []
+    monkeypatch.setattr(engines, "version_skew", lambda *args: asked.append(args))
+    assert isinstance(engines.play(small_plan(), 0, engines.versions()), Sent)
+    assert len(asked) == 1
+
+
 def test_a_robandit_that_is_only_a_folder_is_asked_for_its_version(two, monkeypatch):
     """Robandit as a folder on the path has no package metadata, on either side."""
     _, engine = two

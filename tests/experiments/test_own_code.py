@@ -1,11 +1,13 @@
 """Modules with a user's policies: imported only on request, recorded, compared on resuming, and rebuilt in workers."""
 
+import contextlib
 import importlib
 import itertools
 import json
 import multiprocessing
 import os
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -17,7 +19,7 @@ from helpers.typed import typed
 from robandit.errors import CorruptFile, InvalidInput, VersionSkew
 from robandit.experiments import Store, dask_engine, parse_spec, read_spec, run
 from robandit.experiments import own_code as own
-from robandit.experiments.notation import policies_from
+from robandit.experiments.notation import policies_from, policy_class
 from robandit.experiments.own_code import OwnModule, Packed, import_modules, own_modules
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.spec import Spec
@@ -147,6 +149,14 @@ def test_wrong_names_in_a_module(lab):
             policies_from(text)
 
 
+def test_a_class_name_with_two_colons(lab):
+    folder, mine, _ = lab
+    import_modules([mine], folder)
+    for name in (f"{mine}:CapUCB:x", "a:b:c", ":", "::"):
+        with pytest.raises(InvalidInput, match=r"is not known|is not imported"):
+            policy_class(name)
+
+
 def test_two_modules_with_a_policy_of_one_name(lab):
     folder, mine, _ = lab
     (folder / f"{mine}_too.py").write_text((folder / f"{mine}.py").read_text())
@@ -236,6 +246,24 @@ def test_code_edited_within_a_second_is_the_code_that_runs(lab):
         forget(mine, widths)
 
 
+def test_only_a_named_module_comes_before_installed_packages(lab, tmp_path_factory, monkeypatch):
+    folder, mine, _ = lab
+    installed = tmp_path_factory.mktemp("installed")
+    monkeypatch.syspath_prepend(installed)
+    for name in ("own_installed", "own_asked_for"):
+        (installed / f"{name}.py").write_text("here = 'installed'\n")
+        (folder / f"{name}.py").write_text("here = 'folder'\n")
+    import_modules([mine], folder)
+    assert importlib.import_module("own_installed").here == "installed"
+    for name in {"winreg", "termios"} - set(sys.builtin_module_names):  # each system lacks one of them
+        (folder / f"{name}.py").write_text("here = 'folder'\n")
+        with contextlib.suppress(ModuleNotFoundError):
+            assert not hasattr(importlib.import_module(name), "here")
+    import_modules(["own_asked_for"], folder)
+    assert sys.modules["own_asked_for"].here == "folder"
+    forget("own_installed", "own_asked_for")
+
+
 # --- specs ----------------------------------------------------------------------------------------------------------
 
 
@@ -255,6 +283,19 @@ def test_a_text_imports_from_the_current_folder(lab, monkeypatch):
     spec = Spec(imports=[mine], policies=["CapUCB"], suites=["light"])
     assert spec.imports == (mine,)
     assert parse_spec(spec.to_toml()) == spec
+
+
+def test_a_spec_names_a_module_that_is_imported_already(lab, monkeypatch, tmp_path_factory):
+    folder, mine, _ = lab
+    monkeypatch.syspath_prepend(folder)
+    importlib.import_module(mine)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / f"{mine}.py").write_text("1 / 0\n")
+    monkeypatch.chdir(elsewhere)
+    spec = Spec(imports=[mine], policies=["CapUCB"], suites=["light"])
+    assert [type(policy) for policy in spec.chosen()] == [sys.modules[mine].CapUCB]
+    with pytest.raises(InvalidInput, match=r"imports\[1\]: the module no_such_own_module cannot be imported"):
+        Spec(imports=[mine, "no_such_own_module"], policies=["CapUCB"], suites=["light"])
 
 
 @pytest.mark.parametrize(
@@ -350,6 +391,42 @@ def test_a_parameter_that_is_gone_is_other_code(lab):
     (folder / f"{mine}.py").write_text((folder / f"{mine}.py").read_text().replace("p.cap", "p.most"))
     forget(mine, widths)
     assert f"other code: the module {mine} changed (line 14 is " in typed("run", "caps.toml", cwd=folder, code=1)[1]
+
+
+def test_a_module_in_another_encoding(lab):
+    folder, mine, widths = lab
+    text = f"# coding: latin-1\n# Größe\n{WIDTHS}"
+    (folder / f"{widths}.py").write_bytes(text.replace("\n", "\r\n").encode("latin-1"))
+    plan, packed = packed_plan(folder, mine)
+    assert [module.source for module in packed.modules if module.name == widths] == [text]
+    assert Store.open(Store.create(folder / "run", plan).folder).modules == packed.modules
+    forget(mine, widths)
+    own._opened.cache_clear()
+    assert packed.opened().cells[0].policy.name == "CapUCB"
+
+
+@pytest.mark.parametrize("which", ["mine", "widths"])
+def test_a_file_edited_after_a_plain_import_is_refused_by_name(lab, monkeypatch, which):
+    folder, mine, widths = lab
+    monkeypatch.syspath_prepend(folder)
+    module = importlib.import_module(mine)
+    plan = small_plan(policies=[module.CapUCB()])
+    packed = Packed.of(plan, own_modules([module.CapUCB()]))
+    name = {"mine": mine, "widths": widths}[which]
+    file = folder / f"{name}.py"
+    text = file.read_text() + "# edited\n"
+    file.write_text(text)
+    os.utime(file, ns=(time.time_ns(), time.time_ns()))  # the clock of files may be some milliseconds late
+    with pytest.raises(InvalidInput, match=rf"the module {name} was imported before .*{name}\.py was changed: restart"):
+        Store.create(folder / "run", plan)
+    if which == "mine":  # a worker that has the old code, and a run that sends the new
+        sent = [OwnModule.of(m.name, text) if m.name == name else m for m in packed.modules]
+        with pytest.raises(VersionSkew, match=f"has imported another module {name} than the run"):
+            Packed(tuple(sent), packed.content).opened()
+    importlib.invalidate_caches()
+    for each in (widths, mine):
+        importlib.reload(sys.modules[each])
+    assert text in [m.source for m in own_modules([sys.modules[mine].CapUCB()])]
 
 
 def test_policies_of_robandit_and_of_scripts_record_no_module():

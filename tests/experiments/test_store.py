@@ -20,6 +20,7 @@ from robandit.experiments.results import Failure, Results
 from robandit.experiments.store import Store, _checksum
 from robandit.files import read_sealed
 from robandit.locks import locked
+from robandit.temporaries import Temporary
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +229,9 @@ def test_a_damaged_run_json_is_named(copied, text):
         lambda data: data.update(checksum="0" * 64),
         lambda data: data.pop("checksum"),
         lambda data: data.update(checksum=None),
+        lambda data: data.update(format=1),
+        lambda data: [data.update(format=1), data.pop("checksum")],
+        lambda data: [data.update(format=1, references=[None]), data.pop("checksum"), data.pop("modules")],
     ],
 )
 def test_an_altered_run_json_is_named(copied, change):
@@ -273,10 +277,19 @@ def test_other_things_in_a_folder_are_left_alone(tmp_path):
 def test_what_a_killed_beginning_leaves_is_no_obstacle(tmp_path):
     (tmp_path / "locks").mkdir()
     (tmp_path / "locks" / "run.lock").touch()
-    (tmp_path / ".run.json.abc").write_text("{")
+    Temporary(tmp_path / "run.json")._close()  # as the system does at the end of a process
     Store.create(tmp_path, small_plan())
     assert sorted(os.listdir(tmp_path)) == ["failures", "locks", "parts", "run.json", "times"]
     assert os.listdir(tmp_path / "locks") == []
+
+
+def test_files_of_an_editor_are_left_alone(copied):
+    names = [".run.json.swp", ".spec.toml.swp", "results/.regret.parquet.swp"]
+    copied.write_results()
+    for name in names:
+        (copied.folder / name).touch()
+    Store.create(copied.folder, copied.plan, spec_text="").write_results()
+    assert all((copied.folder / name).exists() for name in names)
 
 
 def test_a_lock_of_a_finished_unit_is_swept_unless_someone_holds_it(copied):

@@ -147,6 +147,13 @@ def test_a_parameter_without_annotation():
         rb.simulate(Unannotated(), PROBLEM, 10, 1, seed=0)
 
 
+@pytest.mark.parametrize("name", ["start", "init", "take", "name", "tag"])
+def test_a_parameter_named_like_a_method(name):
+    with pytest.raises(InvalidInput, match=f"Clash has a parameter '{name}', which is a method of Policy: rename it"):
+        type("Clash", (Wild,), {"__annotations__": {name: float}, name: 1.0, "__module__": __name__})
+    assert f"{__name__}:Clash" not in rb.policies.base._registry
+
+
 def test_abstract_policies_are_not_registered():
     for name in ("IndexPolicy", "MomentsPolicy", "Policy"):
         with pytest.raises(InvalidInput, match="is not known here"):

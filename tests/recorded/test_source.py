@@ -175,6 +175,20 @@ def test_names_are_text_in_csv_and_numbers_of_json_have_one_form(tmp_path: Path)
     assert [(arm.arm, arm.n, arm.mean) for arm in recorded.arms] == [("0.5", 1, 3.0), ("7", 2, 1.0)]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows allows no such names")
+@pytest.mark.parametrize("name", ["[1]", "*", "?", "["])
+def test_names_that_look_like_patterns(tmp_path: Path, name: str) -> None:
+    frame = pl.DataFrame({"arm": ["a", "b", "a"], "reward": [1.0, 2.0, 3.0]})
+    for folder, content in ((tmp_path / "1", frame.with_columns(reward=7.0)), (tmp_path / name, frame)):  # [1] fits 1
+        folder.mkdir()
+        paths = write(content, folder)
+    for path in paths:
+        odd = path.rename(path.with_name(name + path.name))
+        assert same(open_records(odd).summary(), by_hand(frame.rows())), odd
+        odd.rename(path)
+        assert same(open_records(path).summary(), by_hand(frame.rows())), path
+
+
 def test_zstd(tmp_path: Path) -> None:
     frame = pl.DataFrame({"arm": ["a", "b"], "reward": ["1", "x"]})
     try:

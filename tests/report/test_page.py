@@ -275,6 +275,13 @@ def test_a_suite_is_ranked_first_and_has_a_part_for_each_problem(read_suite):
     )
 
 
+def test_line_ends_of_windows_are_line_ends(results, tmp_path):
+    about = {"spec": 'name = "x"\r\nseed = 1\r\n', "modules": {"mine": "x = 1\r\ny = 2\r\n"}}
+    text = page(replace(results, about=results.about | about), tmp_path).text
+    assert 'name = "x" seed = 1' in text
+    assert "x = 1 y = 2" in text
+
+
 def test_the_spec_is_there_with_its_name(results, tmp_path):
     assert "The spec" not in page(results, tmp_path).text
     about = {"name": "night <run>", "spec": '[[problem]]\nname = "</pre><script>"\n', "machine": "mine"}

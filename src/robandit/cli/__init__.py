@@ -66,10 +66,9 @@ def main() -> None:
     """Run the command line and exit with one of `CODES`."""
     import cyclopts
 
-    from robandit.cli.terminal.guard import guard
+    from robandit.cli.terminal.guard import guard, write_line
     from robandit.errors import KernelError, RobanditError
     from robandit.files import shown
-    from robandit.wording import visible
 
     # Print a question mark for characters that standard output cannot encode.
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -81,11 +80,14 @@ def main() -> None:
         finally:
             sys.stdout.flush()  # short output reveals a closed pipe only when it is flushed
     except cyclopts.CycloptsError as error:
-        print(f"robandit: {_usage_error(error)}", file=sys.stderr)
+        write_line(f"robandit: {_usage_error(error)}", sys.stderr)
+        print(f"For help: {' '.join(('robandit', *(error.command_chain or ())))} --help", file=sys.stderr)
         sys.exit(2)
     except RobanditError as error:
-        lines = "\n" if isinstance(error, KernelError) else ""  # only the compiler's messages have several
-        print(f"robandit: {visible(str(error), keep=lines)}", file=sys.stderr)
+        if isinstance(error, KernelError):  # only the compiler's messages have several lines
+            print(f"robandit: {error}", file=sys.stderr)
+        else:
+            write_line(f"robandit: {error}", sys.stderr)
         sys.exit(1)
     except BrokenPipeError:
         _exit_unread()
@@ -93,7 +95,7 @@ def main() -> None:
         if error.errno not in FULL and error.filename is None:
             raise
         use = "written" if error.errno in FULL else "used"
-        print(f"robandit: {shown(error.filename or 'output')} cannot be {use}: {error.strerror}", file=sys.stderr)
+        write_line(f"robandit: {shown(error.filename or 'output')} cannot be {use}: {error.strerror}", sys.stderr)
         try:
             sys.stdout.flush()
         except OSError:
@@ -109,11 +111,10 @@ def main() -> None:
 
 
 def _usage_error(error: cyclopts.CycloptsError) -> str:
-    """Return the message, with an example if a value or the name of its option is missing, and the command that prints help."""
+    """Return the message, with an example if a value or the name of its option is missing."""
     import cyclopts
 
     from robandit.cli.missing import missing_value
-    from robandit.wording import visible
 
     message = str(error).strip()
     if isinstance(error, cyclopts.MissingArgumentError) and error.argument is not None:
@@ -123,7 +124,7 @@ def _usage_error(error: cyclopts.CycloptsError) -> str:
         message = (
             f"{unused!r} has no option: write the option before its value, for example --policy UCB1 or --out results"
         )
-    return f"{visible(message)}\nFor help: {' '.join(('robandit', *(error.command_chain or ())))} --help"
+    return message
 
 
 def _exit_unread() -> NoReturn:

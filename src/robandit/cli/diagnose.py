@@ -29,6 +29,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     """
     from rich.console import Console
 
+    from robandit.cli.terminal.guard import write_line
     from robandit.cli.terminal.progress import rows, steps
     from robandit.cli.terminal.study import study_table
     from robandit.diagnostics.study import study
@@ -38,7 +39,6 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     from robandit.files import check_writable
     from robandit.recorded import Table
     from robandit.report.study import write_study
-    from robandit.wording import visible
 
     check_writable(out)
     command = command_line("diagnose", file, **asdict(reading))
@@ -58,4 +58,4 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
         remarks.append(f"The column {records.propensity!r} is not used here; robandit replay uses it as weights.")
     write_study(result, out, command=command, remarks=remarks)
     Console().print(study_table(result, remarks=remarks))
-    print(visible(f"report: {out}"))
+    write_line(f"report: {out}")

@@ -13,6 +13,7 @@ def doctor() -> None:
     from importlib.metadata import PackageNotFoundError, version
 
     from robandit import __version__
+    from robandit.cli.terminal.guard import write_line
     from robandit.kernel.cores import cores
     from robandit.kernel.folder import configured
 
@@ -36,11 +37,11 @@ def doctor() -> None:
     }
     width = max(map(len, lines))
     for name, value in lines.items():
-        print(f"{name:{width}}  {value}")
+        write_line(f"{name:{width}}  {value}")
     if folder.unsafe:
-        print(f"The cache is not used: {folder.unsafe}.")
+        write_line(f"The cache is not used: {folder.unsafe}.")
     elif folder.unwritable:
-        print(f"The cache cannot be written ({folder.unwritable}), so new code is lost when a process ends.")
+        write_line(f"The cache cannot be written ({folder.unwritable}), so new code is lost when a process ends.")
     elif not kernels:
         print(
             "Nothing is compiled yet, so the first use of a policy takes seconds. To compile all: `robandit precompile`."

@@ -111,13 +111,13 @@ def coverage(
     from rich.console import Console
 
     from robandit.cli.terminal.coverage import tables
+    from robandit.cli.terminal.guard import write_line
     from robandit.cli.terminal.progress import steps
     from robandit.errors import FileError
     from robandit.experiments.coverage import CONTENDERS, LAWS
     from robandit.experiments.coverage import coverage as measure
     from robandit.files import shown
     from robandit.report.coverage import write_coverage
-    from robandit.wording import visible
 
     if out is not None and not os.path.isdir(out):  # Path.is_dir raises for names that are too long
         raise FileError(f"{shown(out)} is not a folder: create it first")
@@ -128,4 +128,4 @@ def coverage(
     if out is not None:
         command = command_line("estimators coverage", trials=trials, sizes=sizes, delta=delta, seed=seed)
         written = write_coverage(frame, out, delta=delta, trials=trials, command=command)
-        print(visible(f"written: {', '.join(map(str, written))}"))
+        write_line(f"written: {', '.join(map(str, written))}")

@@ -29,13 +29,13 @@ def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None,
 
     from robandit.cli.run_folder import another_with_out, run_folder
     from robandit.cli.terminal.cost import cost_board, cost_lines, duration, time_board
+    from robandit.cli.terminal.guard import write_line
     from robandit.cli.terminal.progress import tracked
     from robandit.experiments.cost import better_cut, cost, measure, recorded
     from robandit.experiments.spec import read_spec
     from robandit.experiments.store import Store
     from robandit.kernel.cores import cores
     from robandit.validation import integer
-    from robandit.wording import visible
 
     counts = sorted({integer(n, "--workers", 1, None) for n in workers or (1, 2, 16, 128, 1000, cores())})
     import_given(imports)
@@ -48,7 +48,7 @@ def plan(spec: Path, *, workers: OptionalIntegers = None, out: RunFolder = None,
     speeds = known | measure(todo, known=known, track=tracked("measuring"))
     estimate = cost(todo, ns_per_pull=speeds, folder=folder if exists else None)
 
-    print(visible(f"{experiment.name}: {f'run folder {folder}' if exists else f'no run folder {folder} yet'}"))
+    write_line(f"{experiment.name}: {f'run folder {folder}' if exists else f'no run folder {folder} yet'}")
     print(*cost_lines(estimate, todo), sep="\n")
     if not estimate.units:
         return

@@ -18,6 +18,7 @@ def precompile(*policy: str, into: Path | None = None) -> None:
     into
         The folder for the compiled code; by default the cache folder of this user.
     """
+    from robandit.cli.terminal.guard import write_line
     from robandit.cli.terminal.progress import compiling
     from robandit.experiments.compare_plan import named_policies
     from robandit.policies import all_policies
@@ -26,4 +27,4 @@ def precompile(*policy: str, into: Path | None = None) -> None:
     policies = named_policies(policy) if policy else all_policies()
     with compiling(len(policies) + 1) as advance:  # and the drift detector
         folder = compile_now(policies, into=into, done=advance)
-    print(f"compiled code is in {folder}")
+    write_line(f"compiled code is in {folder}")

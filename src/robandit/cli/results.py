@@ -60,14 +60,14 @@ def export(folder: Path, *, out: Path, raw: Flag = False, imports: Imports = Non
     raw
         Write all measured regrets: one row per problem, policy, replication and checkpoint.
     """
+    from robandit.cli.terminal.guard import write_line
     from robandit.experiments import statistics
     from robandit.experiments.store import Store
     from robandit.files import check_writable, write_atomically
-    from robandit.wording import visible
 
     check_writable(out)
     import_given(imports)
     results = Store.open(folder).results()
     frame = statistics.raw(results) if raw else statistics.summary(results)
     write_atomically(out, frame.write_csv().encode())
-    print(visible(f"written: {out}"))
+    write_line(f"written: {out}")

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from robandit.wording import visible
+from robandit.cli.terminal.guard import write_line
 
 if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
@@ -41,20 +41,20 @@ def play_into(
         with engine or nullcontext() as cluster:
             if cluster is not None:
                 address = cluster.dashboard or "none; it needs bokeh on the scheduler's machine (pip install bokeh)"
-                print(f"dashboard: {address}", file=sys.stderr, flush=True)
+                write_line(f"dashboard: {address}", sys.stderr)
             with another_with_out(folder), runbar() as bar:
                 shown: dict[str, Any] = {"progress": bar.progress, "finished": bar.finished}
                 outcome = run(plan, folder, threads=threads, engine=cluster, **shown, **origin)
     except KeyboardInterrupt:
-        kept = visible(f"finished units are kept in {folder}. To continue: {command}")
-        print(f"robandit: interrupted; {kept}", file=sys.stderr)
+        kept = f"finished units are kept in {folder}. To continue: {command}"
+        write_line(f"robandit: interrupted; {kept}", sys.stderr)
         sys.exit(130)
     results = outcome.store.results()
     outcome.store.write_results(results=results)
     code = conclude(results, folder / "report.html", command=command, figures=figures, printed=bar.printed)
     elsewhere = f", {outcome.elsewhere} played by another run" if outcome.elsewhere else ""
     print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
-    print(visible(f"results: {folder / 'results'}"))
+    write_line(f"results: {folder / 'results'}")
     sys.exit(code)
 
 
@@ -78,8 +78,8 @@ def conclude(results: Results, page: Path, *, command: str, figures: Path | None
     for line in (*remarks(findings), *findings.costs, findings.verdict):
         print_line(line)
     if figures is not None:
-        print(visible(f"figures: {len(drawn)} files in {figures}"))
-    print(visible(f"report: {page}"))
+        write_line(f"figures: {len(drawn)} files in {figures}")
+    write_line(f"report: {page}")
     return 3 if results.failures else 0
 
 

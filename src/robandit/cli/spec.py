@@ -17,10 +17,10 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
     """
     import shlex
 
+    from robandit.cli.terminal.guard import write_line
     from robandit.errors import FileError
     from robandit.experiments.spec import EXAMPLE
     from robandit.files import check_writable, shown, write_atomically
-    from robandit.wording import visible
 
     check_writable(file)
     try:
@@ -34,7 +34,7 @@ def init(file: Path = Path("experiment.toml"), /) -> None:
         file.unlink(missing_ok=True)
         raise
     name = shlex.quote(str(file))
-    print(visible(f"written: {file}. Next: robandit spec check {name}, then robandit run {name}"))
+    write_line(f"written: {file}. Next: robandit spec check {name}, then robandit run {name}")
 
 
 def check(file: Path, /, *, imports: Imports = None) -> None:

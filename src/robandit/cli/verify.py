@@ -38,6 +38,7 @@ def verify(
     from rich.console import Console
 
     from robandit.cli.terminal.compiling import compile_policies
+    from robandit.cli.terminal.guard import write_line
     from robandit.cli.terminal.progress import tracked
     from robandit.cli.terminal.verify import block, recap
     from robandit.files import check_writable
@@ -63,6 +64,6 @@ def verify(
     if len(outcomes) > 1:
         console.print(recap(outcomes))
     console.print(summary(outcomes))
-    print(f"written: {out}, {data}")
+    write_line(f"written: {out}, {data}")
     if any(outcome.failed for outcome in outcomes):
         sys.exit(3)

@@ -51,7 +51,7 @@ def play(plan: Plan | Packed, number: int, required: Mapping[str, str]) -> Answe
     """Play the unit with this number in the plan. Raise `VersionSkew` if other versions are installed than required."""
     _check_versions(required)
     whole: Plan = plan.opened() if isinstance(plan, Packed) else plan
-    return play_unit(whole.units[number], required)
+    return _played(whole.units[number])
 
 
 def play_unit(unit: Unit | Packed, required: Mapping[str, str]) -> Answer:
@@ -60,6 +60,10 @@ def play_unit(unit: Unit | Packed, required: Mapping[str, str]) -> Answer:
     if isinstance(unit, Packed):
         unit = unit.opened()
     assert isinstance(unit, Unit)
+    return _played(unit)
+
+
+def _played(unit: Unit) -> Answer:
     try:
         result = unit.run()
     except Exception:

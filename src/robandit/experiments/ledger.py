@@ -117,8 +117,8 @@ class Ledger:
         return self.folder / "failures" / f"{unit.key}.json"
 
 
-def write_json(path: Path, data: Any) -> None:
-    """Write plain data as indented JSON, atomically."""
+def write_json(path: Path, data: Any, *, sweep: bool = False) -> None:
+    """Write plain data as indented JSON, atomically (`write_atomically`). By default, `Ledger.sweep` removes what is left."""
     text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     # Half a character, as in file names, is written in JSON's notation.
-    write_atomically(path, text.encode(errors="backslashreplace"), sweep=False)
+    write_atomically(path, text.encode(errors="backslashreplace"), sweep=sweep)

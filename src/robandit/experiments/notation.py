@@ -169,7 +169,8 @@ def written(name: str, parameters: Mapping[str, Any]) -> str:
 def policy_class(name: str) -> type[Policy]:
     """Return the policy class with this name: one of Robandit, or one of an imported module, ``mine:CapUCB``."""
     if ":" in name:
-        return _own_class(*name.split(":"))
+        module, _, own_name = name.partition(":")
+        return _own_class(module, own_name)
     if name in (known := _policy_names()):
         cls: type[Policy] = getattr(policies, name)
         return cls

@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import hashlib
 import keyword
+import os
 import pickle
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -19,13 +21,13 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
-from importlib.util import spec_from_loader
+from importlib.util import decode_source, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from robandit.errors import CorruptFile, InvalidInput, VersionSkew
-from robandit.policies.base import Policy, is_template
+from robandit.policies.base import Policy, defined_at, is_template
 from robandit.validation import invalid
 
 _named: dict[str, None] = {}  # the modules that a user named, in order
@@ -50,10 +52,11 @@ class OwnModule:
 # --- importing -------------------------------------------------------------------------------------------------------
 
 
-def import_modules(names: Iterable[str], folder: Path | None = None) -> None:
+def import_modules(names: Iterable[str], folder: Path | None = None, *, imported: bool = False) -> None:
     """Import modules by name. They are searched first in ``folder`` (by default the current one), then among all packages.
 
-    This runs their code. Modules that they import are searched in the same folder.
+    This runs their code. Modules that they import are searched among all packages, and then in the same folder. ``imported``: a
+    module that is imported already is taken, whatever its folder.
     """
     for name in names:
         parts = name.split(".") if isinstance(name, str) else ()
@@ -63,7 +66,8 @@ def import_modules(names: Iterable[str], folder: Path | None = None) -> None:
                 f"write {name[:-3]!r}, without .py" if str(name).endswith(".py") else "for example 'mine' for mine.py"
             )
             raise invalid("import", name, "the name of a module", hint=hint)
-        _import(name, (folder or Path()).resolve())
+        if not (imported and name in sys.modules):
+            _import(name, (folder or Path()).resolve())
         _named.setdefault(name)
 
 
@@ -78,9 +82,10 @@ def _import(name: str, folder: Path) -> None:
         if loaded != here or top in sys.stdlib_module_names:
             other = loaded if loaded not in (here, None) else "a module of Python"
             raise InvalidInput(f"{file} cannot be imported: the name {top} belongs to {other}; rename the file")
-        finder = _FolderFinder(folder, top)
-        if finder not in sys.meta_path:
-            sys.meta_path.insert(0, finder)
+        # Only the named module comes before installed packages, which Python imports later than this, too.
+        for finder, place in ((_FolderFinder(folder, top), 0), (_FolderFinder(folder), len(sys.meta_path))):
+            if finder not in sys.meta_path:
+                sys.meta_path.insert(place, finder)
     try:
         import_module(name)
     except (Exception, SystemExit) as error:
@@ -109,9 +114,9 @@ class _Fresh(SourceFileLoader):
 
 
 class _FolderFinder(MetaPathFinder):
-    """Find modules in a folder, as Python does for a script in it, but never instead of modules of Python or Robandit."""
+    """Find one module in a folder, or any if no name is given. The latter finder must be the last, to replace no package."""
 
-    def __init__(self, folder: Path, top: str) -> None:
+    def __init__(self, folder: Path, top: str | None = None) -> None:
         self.key = folder, top
         self._finder = FileFinder(str(folder), (_Fresh, [".py"]))
 
@@ -121,12 +126,13 @@ class _FolderFinder(MetaPathFinder):
     __hash__ = None  # type: ignore[assignment]
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if path is not None or name in sys.stdlib_module_names or name == "robandit":
+        # Other systems have modules of Python that this one does not have, such as winreg.
+        if path is not None or self.key[1] not in (None, name) or name in sys.stdlib_module_names:
             return None
         self._finder.invalidate_caches()
         found = self._finder.find_spec(name)
         # Any folder would do as a package without a file, so only one that was asked for is taken.
-        return found if found is not None and (found.loader is not None or name == self.key[1]) else None
+        return found if found is not None and (found.loader is not None or self.key[1] is not None) else None
 
 
 def named_policies() -> dict[str, list[type[Policy]]]:
@@ -152,12 +158,14 @@ def policies_of(module: str) -> list[type[Policy]]:
 def own_modules(policies: Iterable[Policy]) -> tuple[OwnModule, ...]:
     """Return the modules of a user that define these policies, and the modules next to them that they import, by name.
 
-    A policy of a script or a notebook is in no module, and so is not among them.
+    A policy of a script or a notebook is in no module, and so is not among them. A file that changed after its import is refused:
+    its code did not run.
     """
     found: dict[str, OwnModule] = {}
-    waiting = sorted({cls.__module__ for policy in policies for cls in _classes(policy)} - {"__main__"})
+    names = sorted({cls.__module__ for policy in policies for cls in _classes(policy)} - {"__main__"})
+    waiting = [(name, defined_at(name)) for name in names]
     while waiting:
-        name = waiting.pop()
+        name, since = waiting.pop()
         top = name.partition(".")[0]
         if name in found or name not in sys.modules or top in sys.stdlib_module_names or top == "robandit":
             continue
@@ -165,9 +173,13 @@ def own_modules(policies: Iterable[Policy]) -> tuple[OwnModule, ...]:
         source = _source(module)
         if source is None:
             continue
+        if _edited(module, since):
+            hint = "restart Python, or reload it and make its policies again"
+            raise InvalidInput(f"the module {name} was imported before {_file(module)} was changed: {hint}")
         found[name] = OwnModule.of(name, source, package=hasattr(module, "__path__"))
         parents = [name.rpartition(".")[0]] if "." in name else []
-        waiting += parents + [other for other in _imports(module, source) if _beside(other, name)]
+        beside = [other for other in _imports(module, source) if _beside(other, name)]
+        waiting += [(other, defined_at(other) or since) for other in parents + beside]
     return tuple(found[name] for name in sorted(found))
 
 
@@ -182,13 +194,27 @@ def _source(module: ModuleType) -> str | None:
     """Return the source of a module, "" for a folder without a file of its own; None if it has no source."""
     loader = getattr(module.__spec__, "loader", None)
     if isinstance(loader, _Fresh) and loader.own_source is not None:
-        return loader.own_source.decode(errors="surrogateescape")
+        return decode_source(loader.own_source)
     if hasattr(module, "__path__") and getattr(module, "__file__", None) is None and not isinstance(loader, _Sent):
         return ""
     try:
         return loader.get_source(module.__name__) if isinstance(loader, InspectLoader) else None
     except (ImportError, OSError):
         return None
+
+
+def _edited(module: ModuleType, since: float | None) -> bool:
+    """Return whether the file of a module is newer than the import, which was before the time ``since``.
+
+    A file whose time is in the future has it from another clock, and says nothing.
+    """
+    file = getattr(module, "__file__", None)
+    if since is None or file is None or isinstance(_loader(module.__name__), _Fresh):
+        return False
+    try:
+        return since < os.stat(file).st_mtime <= time.time()
+    except OSError:
+        return False
 
 
 def _imports(module: ModuleType, source: str) -> Iterator[str]:
@@ -289,7 +315,12 @@ def _rebuild(modules: Sequence[OwnModule]) -> None:
     for own in modules:
         if OwnModule.of(own.name, own.source) != OwnModule(own.name, own.source, own.sha256):
             raise CorruptFile(f"the source of {own.name} was damaged on its way to this worker")
-    other = [own.name for own in modules if own.name in sys.modules and _source(sys.modules[own.name]) != own.source]
+    here = {own.name: sys.modules[own.name] for own in modules if own.name in sys.modules}
+    other = [
+        own.name
+        for own in modules
+        if own.name in here and (_source(here[own.name]) != own.source or _edited(here[own.name], defined_at(own.name)))
+    ]
     for name in other:
         if not isinstance(_loader(name), _Sent):
             file = getattr(sys.modules[name], "__file__", None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import sys
 import tomllib
 from collections.abc import Iterable
 from importlib.resources import files
@@ -92,7 +91,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         checked["horizons"] = tuple(
             entries.checked_integer(("horizons", i), each, 1, LARGEST_INTEGER) for i, each in horizons
         )
-        entries.import_all(name for name in checked["imports"] if not isinstance(name, str) or name not in sys.modules)
+        entries.import_all(checked["imports"], imported=True)
         for key in ("imports", "horizons", "suites"):
             for i, value in enumerate(checked[key]):
                 if any(

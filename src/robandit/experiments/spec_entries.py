@@ -92,13 +92,13 @@ def check_name(path: Path, value: Any) -> None:
         raise misplaced(path, value)
 
 
-def import_all(names: Iterable[Any], folder: pathlib.Path | None = None) -> None:
-    """Import the modules of a spec, from the spec's folder."""
+def import_all(names: Iterable[Any], folder: pathlib.Path | None = None, *, imported: bool = False) -> None:
+    """Import the modules of a spec, from the spec's folder. ``imported``: those that are imported already are taken."""
     for i, name in enumerate(names):
         if not isinstance(name, str):
             raise misplaced(("imports", i), name)
         with _placed(("imports", i)):
-            import_modules([name], folder)
+            import_modules([name], folder, imported=imported)
 
 
 @contextmanager

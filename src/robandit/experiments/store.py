@@ -114,12 +114,10 @@ class Store:
             data["runs"] = [each for each in before if each != maker] + [maker]
             data = json.loads(json.dumps(data, allow_nan=False))
             if data != stored:
-                write_json(place / "run.json", data | {"checksum": _checksum(data)})
+                write_json(place / "run.json", data | {"checksum": _checksum(data)}, sweep=True)
             # After run.json, so that a folder without run.json holds only locks, even if this process is killed.
             for name in FOLDERS:
                 (place / name).mkdir(exist_ok=True)
-            for leftover in (*place.glob(".run.json.*"), *place.glob(".spec.toml.*")):
-                leftover.unlink()
             if spec_text is not None:
                 write_atomically(place / "spec.toml", spec_text.encode())
         Ledger(place).sweep()
@@ -217,8 +215,6 @@ class Store:
             place.mkdir(parents=True, exist_ok=True)
         with locked(place / ".lock", wait=True):
             for name, table in tables.items():
-                for leftover in place.glob(f".{name}.parquet.*"):
-                    leftover.unlink()
                 content = sealed_parquet(table, {"table": name, "version": TABLE_VERSION}, row_group_size=ROW_GROUP)
                 write_atomically(place / f"{name}.parquet", content)
         return place / "regret.parquet", place / "pulls.parquet"
@@ -402,7 +398,10 @@ def _read(folder: Path) -> dict[str, Any]:
         raise CorruptFile(f"{path} was not written by Robandit, or is damaged: {error}") from error
     check_format(version, FORMAT_VERSION, path)
     try:
-        intact = version == 1 or data.pop("checksum") == _checksum(data)  # format 1 has no checksum
+        if version == 1:  # without a checksum; keys of format 2 show that the number was altered
+            intact = not {"checksum", "modules", "references"} & set(data)
+        else:
+            intact = data.pop("checksum") == _checksum(data)
     except UNPARSABLE:
         intact = False
     if not intact:
@@ -445,7 +444,7 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> Store:
 def _modules(folder: Path, data: Mapping[str, Any]) -> tuple[OwnModule, ...]:
     """Return the modules that run.json records; format 1 records none."""
     try:
-        return msgspec.convert(data.get("modules", []) if data["format"] != 1 else [], tuple[OwnModule, ...])
+        return msgspec.convert(data.get("modules", []), tuple[OwnModule, ...])
     except msgspec.ValidationError as error:
         raise CorruptFile(f"{folder / 'run.json'} is damaged: modules: {error}") from error
 

@@ -19,9 +19,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import sys
+import time
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cache, partial
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
 
 import numpy as np
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from robandit.drift import Alarm
 
 _registry: dict[str, type[Policy]] = {}
+_DEFINED = "_robandit_defined"
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -183,9 +187,16 @@ class Policy:
     def __init_subclass__(cls) -> None:
         """Make the subclass a frozen, keyword-only dataclass with a label, and register it by its tag."""
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        for f in dataclasses.fields(cls):
+            own = inspect.getattr_static(Policy, f.name, None)
+            if callable(own) or isinstance(own, (property, classmethod)):
+                raise InvalidInput(f"{cls.__name__} has a parameter {f.name!r}, which is a method of Policy: rename it")
         if "label" not in vars(cls):
             cls.label = cls.__name__
         _registry[cls.tag()] = cls
+        # Kept with the spec, since each import and each reload makes a new one.
+        if (spec := _spec(cls.__module__)) is not None:
+            vars(spec).setdefault(_DEFINED, time.time())
 
     def __post_init__(self) -> None:
         """Check the parameters. NumPy scalars become Python numbers, and lists become tuples."""
@@ -424,6 +435,16 @@ def hooks_of(owner: type[Any], *names: str) -> tuple[Any, ...]:
 
 def _is_abstract(hook: Any) -> bool:
     return getattr(hook, "__isabstractmethod__", False)
+
+
+def defined_at(module: str) -> float | None:
+    """Return when the first policy of an imported module was defined, in seconds since 1970; None if it has none."""
+    spec = _spec(module)
+    return None if spec is None else vars(spec).get(_DEFINED)
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    return getattr(sys.modules.get(module), "__spec__", None)
 
 
 def is_template(cls: type[Policy]) -> bool:

@@ -39,7 +39,7 @@ class CsvReader(TextReader):
         import polars as pl
 
         with self._explained_errors():
-            self._frame = pl.scan_csv(path, separator=self._delimiter, infer_schema=False)
+            self._frame = pl.scan_csv(path, separator=self._delimiter, infer_schema=False, glob=False)
             self.columns = tuple(self._frame.collect_schema().names())
 
     def batches(self, roles: Mapping[str, str]) -> Iterator[pl.DataFrame]:
@@ -65,7 +65,9 @@ class CsvReader(TextReader):
 
             unsplit: dict[str, Any] = {"has_header": False, "separator": "\x01", "quote_char": None}
             with reading_errors(self.source):
-                return str(pl.scan_csv(self._path, **unsplit, infer_schema=False, n_rows=1).collect().item())
+                return str(
+                    pl.scan_csv(self._path, **unsplit, infer_schema=False, n_rows=1, glob=False).collect().item()
+                )
         with self._open() as file:
             head = file.read(HEADER)
         lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="\n")

@@ -62,7 +62,7 @@ def read_parquet(path: Path, source: str) -> FrameReader:
     import polars as pl
 
     with reading_errors(source):
-        frame = pl.scan_parquet(path)
+        frame = pl.scan_parquet(path, glob=False)
         rows = int(frame.select(pl.len()).collect().item())
     return FrameReader(frame, source, rows)
 

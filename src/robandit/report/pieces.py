@@ -20,8 +20,12 @@ class Markup(str):
 
 
 def escaped(text: str) -> str:
-    """Escape text for HTML. Characters that cannot be seen, and would confuse a reader or a browser, are shown."""
-    return html.escape(visible(text, keep="\n\t"), quote=True)
+    """Escape text for HTML. Characters that cannot be seen, and would confuse a reader or a browser, are shown.
+
+    >>> escaped("a < b\\r\\n" + chr(27))  # line ends of Windows are line ends
+    'a &lt; b\\n\\\\x1b'
+    """
+    return html.escape(visible(text.replace("\r\n", "\n"), keep="\n\t"), quote=True)
 
 
 def named(name: str, most: int = 60) -> str:

@@ -18,6 +18,7 @@ from rich.console import Console
 import robandit as rb
 from helpers.small_plan import small_plan
 from robandit.cli import main
+from robandit.cli.run_folder import play_into
 from robandit.cli.terminal.guard import guard, shown
 from robandit.cli.terminal.tables import Board
 from robandit.experiments import Store, run
@@ -149,8 +150,45 @@ def test_specs_and_file_names(tmp_path):
     printed("compare", "--policy", NASTY, cwd=tmp_path, code=1)
 
 
+def test_folders_and_pages_of_other_commands(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["robandit.precompile"], "precompile", lambda policies, into, done: into)
+    assert f"compiled code is in {SHOWN}\n" in printed("precompile", "UCB1", "--into", NASTY, cwd=tmp_path)
+    monkeypatch.setattr("robandit.verify.statements", lambda names: [])
+    text = printed("verify", "--out", f"{NASTY}.html", cwd=tmp_path)
+    assert f"written: {SHOWN}.html, {SHOWN}.json\n" in text
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path / NASTY))
+    assert f"/{SHOWN} (" in printed("doctor", cwd=tmp_path)
+
+
+def test_lines_written_together():
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        guard()
+        sys.stdout.writelines(["a\x1b\n", "b\x07\n"])
+    assert out.getvalue() == "a\\x1b\nb\\x07\n"
+
+
+def test_the_dashboard_of_a_cluster(tmp_path, capsys):
+    class Cluster:
+        dashboard = NASTY
+
+    class Stopped(Exception):
+        pass
+
+    with mock.patch("robandit.experiments.runner.run", side_effect=Stopped), pytest.raises(Stopped):
+        play_into(
+            tmp_path,
+            small_plan(),
+            threads=1,
+            command="",
+            figures=None,
+            engine=contextlib.nullcontext(Cluster()),
+        )
+    assert f"dashboard: {SHOWN}\n" in capsys.readouterr().err
+
+
 def test_arms_of_a_table(tmp_path):
-    name = NASTY.replace("[", "") + ".csv"  # Polars takes brackets for a pattern
+    name = f"{NASTY}.csv"
     with (tmp_path / name).open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["arm", "reward"])

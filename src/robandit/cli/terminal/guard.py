@@ -1,12 +1,13 @@
 """No control character of a file reaches the terminal, which might obey it: all text is written through this file.
 
-Texts that are printed pass `guard`, which wraps standard output and standard error. Rich writes its own control characters, so it
-bypasses these, and its texts are made by `shown`.
+Texts that are printed pass `guard`, which wraps standard output and standard error. It keeps line ends, so a text with names of
+files is printed by `write_line`. Rich writes its own control characters, so it bypasses these, and its texts are made by `shown`.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Any
 
 from robandit.wording import visible
@@ -33,8 +34,17 @@ class _Guarded:
         self._stream.write(visible(text, keep="\n\t"))
         return len(text)
 
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def write_line(text: str, stream: IO[str] | None = None) -> None:
+    """Print text on one line of standard output, or of another stream. Line ends in it are escaped."""
+    print(visible(text), file=stream)
 
 
 def shown(text: str, style: str = "") -> Text:

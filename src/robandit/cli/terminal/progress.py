@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from robandit.cli.terminal.guard import write_line
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
@@ -98,7 +100,7 @@ class _Lines(Display):
     def __call__(self, label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
         if (end and not self._ended) or time.monotonic() > self._next:
             self._next, self._ended = time.monotonic() + PAUSE, end
-            print(f"{label}: {text}" if label else text, file=sys.stderr, flush=True)
+            write_line(f"{label}: {text}" if label else text, sys.stderr)
 
     def below(self, part: RenderableType | None) -> None:
         pass

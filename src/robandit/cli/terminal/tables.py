@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from robandit.cli.terminal.guard import shown
+from robandit.cli.terminal.guard import shown, write_line
 from robandit.wording import visible
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def print_line(line: str) -> None:
     if sys.stdout.isatty():
         Console().print(shown(line))
     else:
-        print(visible(line))
+        write_line(line)
 
 
 def folded(name: str, width: int) -> str:
