@@ -17,6 +17,7 @@ from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile
 from robandit.experiments import plan as plan_module
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.experiments.results import Failure, Results
+from robandit.experiments.runner import run
 from robandit.experiments.store import Store, _checksum
 from robandit.files import read_sealed
 from robandit.locks import locked
@@ -305,8 +306,11 @@ def test_a_lock_of_a_finished_unit_is_swept_unless_someone_holds_it(copied):
 
 def test_half_written_files_are_swept_unless_someone_writes_them(copied):
     mine, other = copied.plan.units[:2]
-    left = [copied.folder / f"parts/.{mine.key}.parquet.x1", copied.folder / f"times/.{mine.key}.json.x2"]
-    busy = copied.folder / f"parts/.{other.key}.parquet.x3"
+    left = [
+        copied.folder / f"parts/.{mine.key}.parquet.abcdef_1",
+        copied.folder / f"times/.{mine.key}.json.0123abcd-89abcdef.part",
+    ]
+    busy = copied.folder / f"parts/.{other.key}.parquet.abcdef_3"
     foreign = copied.folder / "parts/.DS_Store"
     for path in (*left, busy, foreign):
         path.touch()
@@ -390,3 +394,39 @@ def test_tables_of_nothing_have_their_columns(tmp_path):
     Store.create(tmp_path / "run", small_plan()).write_results(tmp_path / "elsewhere")
     assert list(pl.read_parquet(tmp_path / "elsewhere" / "regret.parquet").schema)[-2:] == ["t", "regret"]
     assert len(pl.read_parquet(tmp_path / "elsewhere" / "pulls.parquet")) == 0
+
+
+def test_files_of_the_user_in_a_run_folder_are_kept(tmp_path):
+    """Only temporary files of killed processes are removed: by their whole name, not by a dot at its beginning."""
+    plan = small_plan()
+    run(plan, tmp_path, threads=1)
+    key = plan.units[0].key
+    kept = [".spec.toml.swp", ".run.json.bak", "parts/.my.note.txt", "failures/.a.b.c", "results/.regret.parquet.bak"]
+    kept += [f"parts/.{key}.parquet.backup", f"times/.{key}.json.HOST-01234567.part"]
+    left = [f"parts/.{key}.parquet.0a1b2c3d", f"times/.{key}.json.abcdef01-01234567.part"]
+    for name in (*kept, *left):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "parts" / f".{key}.parquet.zzzzzzzz").mkdir()
+    outcome = run(plan, tmp_path, threads=1)
+    outcome.store.write_results()
+    assert all((tmp_path / name).exists() for name in kept)
+    assert not any((tmp_path / name).exists() for name in left)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_pipes_and_devices_in_a_run_folder_are_not_read(tmp_path):
+    plan = small_plan()
+    store = run(plan, tmp_path, threads=1, spec_text="name = 'x'").store
+    time = next((tmp_path / "times").iterdir())
+    time.unlink()
+    os.mkfifo(time)
+    assert len(store.results().measured) == len(plan.cells)
+    os.mkfifo(tmp_path / "failures" / f"{plan.units[0].key}.json")
+    store.ledger.part(plan.units[0]).unlink()
+    with pytest.raises(FileError, match="is a device or a pipe"):
+        store.failures()
+    (tmp_path / "spec.toml").unlink()
+    (tmp_path / "spec.toml").symlink_to("/dev/zero")
+    with pytest.raises(CorruptFile, match="is a device or a pipe"):
+        _ = store.about

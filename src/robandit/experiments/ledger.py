@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,13 +14,15 @@ from typing import Any
 from robandit.errors import CorruptFile, FileError
 from robandit.experiments.plan import Unit
 from robandit.experiments.results import Failure
-from robandit.files import read_sealed, write_atomically
+from robandit.files import read, read_sealed, write_atomically
 from robandit.kernel.messages import say
 from robandit.locks import locked
 from robandit.simulate.result import Result
 
 FOLDERS = ("parts", "times", "failures")
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError)  # raised for damaged JSON
+# The temporary files of `write_atomically`: .KEY.parquet.HOST-RANDOM.part, and .KEY.parquet.RANDOM of Robandit 0.1.
+LEFTOVER = re.compile(r"\.([0-9a-f]{24})\.(?:parquet|json)\.(?:[0-9a-f]+-[0-9a-f]{8}\.part|[a-z0-9_]{8})")
 
 
 @dataclass(frozen=True)
@@ -79,28 +82,33 @@ class Ledger:
     def seconds(self, unit: Unit) -> float:
         """Return the processor time of a unit, or NaN if it is unknown."""
         try:
-            return float(json.loads(self._time(unit).read_bytes())["seconds"])
-        except UNREADABLE:  # results do not need the time
+            return float(json.loads(read(self._time(unit)))["seconds"])
+        except (*UNREADABLE, FileError):  # results do not need the time
             return float("nan")
 
     def failure(self, unit: Unit) -> Failure | None:
         """Return the recorded failure of a unit, or None if it did not fail."""
         path = self._failure(unit)
-        try:
-            about = json.loads(path.read_bytes())
-            return Failure(unit, int(about["tries"]), str(about["traceback"]))
-        except FileNotFoundError:
+        if not os.path.lexists(path):
             return None
+        try:
+            about = json.loads(read(path))
+            return Failure(unit, int(about["tries"]), str(about["traceback"]))
+        except FileError:
+            if not os.path.lexists(path):  # another process has just played the unit
+                return None
+            raise
         except UNREADABLE as error:
             raise CorruptFile(f"{path} is damaged ({error}): delete it") from error
 
     def sweep(self) -> None:
         """Remove unfinished files of killed processes. Units locked by a running process are skipped."""
         for name in FOLDERS:
-            for path in (self.folder / name).glob(
-                ".*.*.*"
-            ):  # write_atomically names them .KEY.parquet.HOST-RANDOM.part
-                with self._locked(path.name.split(".")[1]) as mine:
+            for path in (self.folder / name).glob(".*"):
+                leftover = LEFTOVER.fullmatch(path.name)
+                if leftover is None or not path.is_file():  # a file of the user
+                    continue
+                with self._locked(leftover[1]) as mine:
                     if mine:
                         path.unlink(missing_ok=True)
         for lock in (self.folder / "locks").glob("*.lock"):  # left by a process killed just after it wrote its part

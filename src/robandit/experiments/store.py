@@ -147,9 +147,9 @@ class Store:
         spec = self.folder / "spec.toml"
         if spec.exists():
             try:
-                text = spec.read_bytes().decode()
+                text = read(spec).decode()
                 about |= {"spec": text, "name": str(tomllib.loads(text).get("name", ""))}
-            except (OSError, ValueError, RecursionError) as error:
+            except (FileError, ValueError, RecursionError) as error:
                 raise CorruptFile(f"{spec} is damaged ({error}): delete it, results do not need it") from error
         return about
 
@@ -399,7 +399,7 @@ def _read(folder: Path) -> dict[str, Any]:
     check_format(version, FORMAT_VERSION, path)
     try:
         if version == 1:  # without a checksum; keys of format 2 show that the number was altered
-            intact = not {"checksum", "modules", "references"} & set(data)
+            intact = not {"checksum", "modules", "references", "cautions"} & set(data)
         else:
             intact = data.pop("checksum") == _checksum(data)
     except UNPARSABLE:
