@@ -203,3 +203,18 @@ def test_numbers_as_times_are_not_mistaken_for_years(table):
     assert "; since ts = 2000, 'b'" in str(found.verdict)
     assert "changed around its reward 201 of 400 (ts = 2000)" in str(found)
     assert found.timeline.place(0) == "1800", "charts have the numbers alone"
+
+
+def test_arms_with_too_few_values_for_the_test_are_told():
+    """Twelve arms of 120 costs: the best one swaps with the worst, but few blocks have too few orders to prove it."""
+    rng = np.random.default_rng(0)
+    level = np.full((120, 12), 20.0)
+    level[:60, :2], level[60:, :2] = (1.0, 100.0), (100.0, 1.0)
+    table = level * rng.lognormal(0.0, 0.1, level.shape)
+    arms = tuple(f"{i:02}" for i in range(12))
+    short = Timeline.of_table(table, arms).drift(minimize=True)
+    assert (short.changes, short.short) == ((), 12)
+    assert short.lines == ["Changes with time cannot be seen in 12 arms with few values."]
+    long = Timeline.of_table(np.repeat(table, 4, axis=0), arms).drift(minimize=True)
+    assert {change.arm for change in long.changes} == {"00", "01"}
+    assert long.short == 0

@@ -84,7 +84,7 @@ def test_a_terminal_shows_progress_and_ends_with_what_a_pipe_gets(tmp_path, colu
 
 def test_the_table_of_policies_is_printed_and_written(tmp_path):
     assert "KLinf-UCB" in typed("policies", "--theory", cwd=tmp_path)[0]
-    assert "use it when" in typed("policies", cwd=tmp_path)[0].lower()
+    assert "use one when" in typed("policies", cwd=tmp_path)[0].lower()
     assert typed("policies", "--markdown", cwd=tmp_path)[0].startswith("# The policies")
 
 

@@ -172,7 +172,7 @@ def test_the_sentence_says_what_the_log_and_the_policy_cost():
         "UCB1 would have cost 120: it saves 80, 40 % (95 % interval "
     )
     worse = Findings(made_up([150.0] * 50, [25, 75])).costs[0]
-    assert "UCB1 would have cost 250: it costs 50 more, 25 % (95 % interval -" in worse
+    assert "UCB1 would have cost 250: it costs 50 more, 25 % (95 % interval 4" in worse
 
 
 def test_a_tiny_difference_is_about_the_same_unless_it_is_significant():

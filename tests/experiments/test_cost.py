@@ -173,7 +173,7 @@ def test_a_store_says_how_it_would_go_on(tmp_path):
     store = Store.open(tmp_path / "run")
     more = store.continued(small_plan(replications=30, pulls=HORIZON))
     assert (more.replications, more.unit_pulls) == (30, 4 * HORIZON)
-    with pytest.raises(InvalidInput, match='holds another experiment: seed is "7" there and "8" here'):
+    with pytest.raises(InvalidInput, match=r"was made with another seed \(7 there, 8 here\)"):
         store.continued(small_plan(seed=8))
 
 

@@ -211,8 +211,8 @@ def test_a_replay_of_costs_has_their_sign_and_the_regret_of_negated_rewards(mode
     assert "has the highest mean" in notes_of(rewards)
 
 
-@pytest.mark.parametrize("least", [0.5, 0.0])
-def test_whether_values_are_costs_is_asked_only_if_all_are_positive_not_just_the_sample(least, monkeypatch):
+@pytest.mark.parametrize("least", [0.5, -0.5])
+def test_whether_values_are_costs_is_asked_only_if_none_is_negative_not_just_in_the_sample(least, monkeypatch):
     cost = 1.0 + np.random.default_rng(5).pareto(1.5, 2_000)
     cost[1_000] = least
     given = open_records(pl.DataFrame({"arm": ["a", "b"] * 1_000, "reward": cost}))

@@ -132,7 +132,7 @@ def test_a_parquet_with_a_policy_that_is_not_imported(result, tmp_path, monkeypa
     result.to_parquet(path)
     registry = sys.modules["robandit.policies.base"]._registry
     monkeypatch.delitem(registry, Greedy.tag())
-    with pytest.raises(InvalidInput, match=r"Greedy.*imported"):
+    with pytest.raises(InvalidInput, match=r"Greedy.*Import its module first"):
         rb.Result.from_parquet(path)
 
 

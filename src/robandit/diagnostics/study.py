@@ -181,7 +181,7 @@ class Study:
     def first_lines(self) -> list[str]:
         """Sentences to read before any verdict: whether the rewards are costs, and which arms changed. Often empty."""
         question = [self.advice.question] if self.advice.question else []
-        return question + (self.drift.lines if self.drift else [])
+        return question + (self.drift.lines if self.drift is not None else [])
 
     @property
     def verdict(self) -> Verdict:

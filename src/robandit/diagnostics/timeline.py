@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from robandit.diagnostics.resolution import Resolution, resolution
 from robandit.diagnostics.words import words
-from robandit.drift.record import LEAST, Change, changed_arms
+from robandit.drift.record import LEAST, Change, can_be_named, changed_arms
 from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats, Ints
 from robandit.wording import counted, percent
@@ -138,14 +138,16 @@ class Timeline:
             msgspec.structs.replace(each, time=self.named_time(row)) for each, row in zip(changes, places, strict=True)
         )
         tested = sum(len(each) >= LEAST for each in rows.values())
+        short = sum(not can_be_named(len(each), tested, level) for each in rows.values())
         if not changes:
-            return Drift((), tested, level)
+            return Drift((), tested, level, short)
         width = len(self.arms) if self.paired else 1
         first, last = (place // width * width for place in (min(places), max(places)))
         return Drift(
             changes,
             tested,
             level,
+            short,
             before=self.part(0, first).resolution(minimize=minimize),
             since=self.part(last, len(self)).resolution(minimize=minimize),
             first=self.named_place(first),
@@ -164,6 +166,8 @@ class Drift:
     """The number of arms with enough rewards for the test."""
     level: float
     """The probability of naming any arm if none changed."""
+    short: int = 0
+    """The number of arms with so few rewards that no change of theirs would be named."""
     before: Resolution | None = None
     """The comparison before the first change; None if nothing changed."""
     since: Resolution | None = None
@@ -194,16 +198,18 @@ class Drift:
 
     @property
     def lines(self) -> list[str]:
-        """Sentences on the arms that changed, the surest first, and on what to do. Empty if none changed."""
+        """Sentences on the arms that changed, the surest first, on what to do, and on arms that could not be tested."""
+        arms = counted(self.short, "arm")
+        short = [f"Changes with time cannot be seen in {arms} with few values."] if self.short else []
         if self.before is None:
-            return []
+            return short
         noun = words(self.before.minimize).one
         chance = f"a false alarm for any arm has probability {percent(self.level)}"
         lines = [f"{len(self.changes)} of {counted(self.tested, 'arm')} changed with time ({chance})."]
         ordered = sorted(self.changes, key=lambda change: change.p_value)
         lines += [f"A{change.sentence(noun)[1:]}." for change in ordered[:NAMED]]  # arm ... -> Arm ...
         lines += [f"{len(ordered) - NAMED} more arms changed."] * (len(ordered) > NAMED)
-        return [*lines, WHAT_TO_DO]
+        return [*lines, *short, WHAT_TO_DO]
 
 
 def _excludes(compared: Resolution, arm: Any) -> bool:

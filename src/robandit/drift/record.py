@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ import numpy as np
 from robandit.drift.alarm import Kind, Summary, difference
 from robandit.kernel.types import Floats, Ints
 
-__all__ = ["LEAST", "Change", "Scan", "changed_arms", "scan"]
+__all__ = ["LEAST", "Change", "Scan", "can_be_named", "changed_arms", "scan"]
 
 LEAST = 100  # rewards of an arm that is tested
 PERMUTATIONS = 999
@@ -78,7 +79,7 @@ def changed_arms(rewards: Mapping[Any, Floats], level: float) -> tuple[Change, .
     Arms with fewer than `LEAST` rewards are not tested. P-values are multiplied by the number of tested arms (Bonferroni).
     """
     tested = {arm: x for arm, x in rewards.items() if len(x) >= LEAST}
-    permutations = max(PERMUTATIONS, math.ceil(2 * len(tested) / level))  # so that the least p-value is small enough
+    permutations = _permutations(len(tested), level)
     found = []
     for arm, x in tested.items():
         result = scan(x, permutations)
@@ -88,6 +89,26 @@ def changed_arms(rewards: Mapping[Any, Floats], level: float) -> tuple[Change, .
             summaries = Summary.of(x[:k]), Summary.of(x[k:])
             found.append(Change(arm, k + 1, len(x), p_value, result.kind, result.grew, *summaries))
     return tuple(found)
+
+
+def _permutations(tested: int, level: float) -> int:
+    """Return a number of permutations for which the least p-value is small enough."""
+    return max(PERMUTATIONS, math.ceil(2 * tested / level))
+
+
+@cache
+def can_be_named(rewards: int, tested: int, level: float) -> bool:
+    """Return whether `changed_arms` would name an arm with this many rewards that has two levels, one in each half.
+
+    Few rewards make few blocks, and few blocks have few orders: then even the clearest change may be a coincidence.
+
+    >>> can_be_named(120, 3, 0.05), can_be_named(120, 12, 0.05), can_be_named(400, 12, 0.05)
+    (True, False, True)
+    """
+    if rewards < LEAST:
+        return False
+    clearest = (np.arange(rewards) >= rewards // 2).astype(np.float64)
+    return scan(clearest, _permutations(tested, level)).p_value * tested <= level
 
 
 def scan(x: Floats, permutations: int = PERMUTATIONS, block: int | None = None) -> Scan:

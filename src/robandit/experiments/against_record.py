@@ -86,7 +86,10 @@ def cost_sentences(measured: Measured, against: Against) -> str:
     if math.isnan(against.better_by_low):
         few = reference.why or "one replication is too few"
         return f"{text}. The difference has no interval, since {few}; so it is not significant."
-    interval = f"95 % interval {number(against.better_by_low)} to {number(against.better_by_high)}"
+    ends = (against.better_by_low, against.better_by_high)
+    if against.better_by < 0.0 and not _tiny(against):  # the sentence tells how much worse it is
+        ends = (-ends[1], -ends[0])
+    interval = f"95 % interval {number(ends[0])} to {number(ends[1])}"
     if against.versus == "not significant" and _tiny(against):
         return f"{text} (the difference is not significant, {interval})."
     if against.versus == "not significant":

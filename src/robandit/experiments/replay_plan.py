@@ -155,8 +155,8 @@ def _first_notes(
 ) -> tuple[list[str], Drift | None]:
     """Return what to read before any result, whether values are costs and which arms changed, and these changes."""
     minimize = records.minimize
-    # Samples may miss the only value that is not positive.
-    question = sign_question(Profile(x, minimize) for x in samples.values()) if samples.least > 0.0 else ""
+    # Samples may miss the only value that is negative.
+    question = sign_question(Profile(x, minimize) for x in samples.values()) if samples.least >= 0.0 else ""
     notes = [question] if question else []
     order: Timeline | None = None
     if isinstance(table, Table):
@@ -171,7 +171,7 @@ def _first_notes(
         return notes, None
     drift = order.drift(minimize=minimize)
     if not drift:
-        return notes, drift
+        return [*notes, *drift.lines], drift
     mixed = {"bootstrap": _MIXED_LAWS, "rejection": _MIXED_REGRET}
     return [*notes, *drift.lines, *(mixed[mode] for mode in modes if mode in mixed)], drift
 
