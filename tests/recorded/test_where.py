@@ -105,6 +105,7 @@ def test_the_same_rows_fit_in_every_format(table, where, rewards):
         ("size % 2 = 0", 6, "'%' is not allowed"),
         ("size = 1x", 8, "is not allowed"),
         ("size = 1e999", 8, "is too large"),
+        ("size < '9'", 8, "write 9 without quotes to compare numbers"),
         ("len(arm) = 1", 1, "has no column 'len'"),
         ("not " * 60 + "ok = true", 201, "nested too deeply"),
         ("(" * 60 + "ok = true", 51, "nested too deeply"),

@@ -11,9 +11,9 @@ The language is small, so that it is safe and reads the same in every format::
 are ' or ". A quote in a quoted text is written twice.
 
 A column is read as the value on the right asks: as a number, as text, or as true or false (also 1 or 0, in any case of letters). A
-date or time is compared with a text in ISO 8601. A missing value fits only ``= null``, and a value that cannot be read so fits no
-comparison, not even ``!=`` or inside ``not``; its row is dropped. Integers are compared exactly, up to 2^127, unless the column has
-floats.
+date or time is compared with a text in ISO 8601. A number in quotes is text, so ``<`` and the like reject it. A missing value fits
+only ``= null``, and a value that cannot be read so fits no comparison, not even ``!=`` or inside ``not``; its row is dropped.
+Integers are compared exactly, up to 2^127, unless the column has floats.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ TOKEN = re.compile(
     r"\s*(?:(?P<quoted>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))"
     r"|(?P<word>[^\W\d][\w.]*)|(?P<sign>!=|<=|>=|==|=|<|>|\(|\)))"
 )
+NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 ROUNDED, LARGEST = 2**53, 2**127  # integers from the first on need 128 bits, since floats round them
 VALUES: dict[str, Any] = {"true": True, "false": False, "null": None}
@@ -163,6 +164,9 @@ class _Parser:
         value = self._value()
         if operator not in ("=", "!=") and (value is None or isinstance(value, bool)):
             raise self._error(f"{self._token} cannot be compared with {operator}", "use = or !=")
+        if operator not in ("=", "!=") and isinstance(value, str) and NUMBER.fullmatch(value.strip()):
+            hint = f"write {value.strip()} without quotes to compare numbers"
+            raise self._error(f"{self._token} is text, and {operator} would compare it letter by letter", hint)
         self._next()
         return _Comparison(column, operator, value)
 
