@@ -20,7 +20,7 @@ from robandit.experiments.plan import Plan, Played, planned
 from robandit.kernel.types import Floats
 from robandit.problems import InOrder, Logged, Problem, recorded_problem
 from robandit.recorded import Incomplete, Log, Records, Samples, Table
-from robandit.validation import flag, function, instance, invalid, items_of, plain, text
+from robandit.validation import flag, function, instance, invalid, items_of, text
 from robandit.wording import counted
 
 Mode = Literal["bootstrap", "in-order", "rejection"]
@@ -102,7 +102,7 @@ def replayed(
     function(progress, "progress", "a function that takes two numbers")
     modes = items_of(modes, "modes", "names")
     for mode in modes:
-        if plain(mode) not in get_args(Mode) or modes.count(mode) > 1:
+        if not isinstance(mode, str) or mode not in get_args(Mode) or modes.count(mode) > 1:
             raise invalid("modes", list(modes), f"a list without repetitions of {', '.join(get_args(Mode))}")
     chosen, more = asked_policies(policies)
     samples = records.samples(progress=progress)
