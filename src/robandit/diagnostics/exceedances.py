@@ -97,9 +97,8 @@ def _excesses(top: Floats) -> Floats:
 
 def _variances(k: Floats, source: Floats, first: int, others: slice) -> Floats:
     """Return the variances of the differences between the shapes of rungs and of a larger one, divided by (1 + shape)^2."""
-    sign = np.where(
-        source[others] == source[first], -1.0, 1.0
-    )  # an efficient estimate of a part has a covariance of 1 / k
+    # An efficient estimate of a part has a covariance of 1 / k.
+    sign = np.where(source[others] == source[first], -1.0, 1.0)
     variances: Floats = 1.0 / k[others] + sign / k[first]
     return variances
 

@@ -90,9 +90,8 @@ def tabulate(laws: Sequence[Law]) -> LawTable:
     for law in checked:
         parts = [part for part in law.components() if part.weight > 0.0]
         total = math.fsum(part.weight for part in parts)
-        exact = (
-            0  # the sum of the weights so far, in units of the smallest double; fsum of each prefix would be quadratic
-        )
+        # The sum of the weights so far, in units of the smallest double; fsum of each prefix would be quadratic.
+        exact = 0
         for number, part in enumerate(parts, start=1):
             numerator, denominator = part.weight.as_integer_ratio()
             exact += numerator * (UNITS // denominator)

@@ -12,9 +12,8 @@ from robandit.recorded.reader import Reader
 if TYPE_CHECKING:
     import polars as pl
 
-BLANKS = (
-    1_000  # rows without a reward that are looked up in the file in each batch, because blank lines are not bad rows
-)
+# Rows without a reward that are looked up in the file in each batch, because blank lines are not bad rows.
+BLANKS = 1_000
 
 
 class OneArm(Reader):

@@ -23,7 +23,7 @@ VARIANCE = {
     "light": "no heavy tail",
     "finite": "variance likely finite",
     "infinite": "variance likely ∞",
-    "undecided": "variance unclear",
+    "undecided": "variance may be ∞",
 }
 METHOD_NAMES = {"gpd": "stated", "hill": "Hill", "moment": "moment", "pickands": "Pickands"}
 VERDICTS = {"contradicted": '<span class="bad">yes</span>', "not contradicted": "no", "too few values": "too few"}
