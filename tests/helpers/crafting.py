@@ -97,8 +97,8 @@ def saved(number, pulls):
     policy = POLICIES[number]
     rng = np.random.default_rng([number, pulls])
     bandit = rb.Bandit(["a", "b", "c"], policy, seed=1, clock=lambda: 1e9, compile="now", minimize=bool(number % 2))
-    if pulls > 100:
-        hard = hard_rewards(policy, rng)
+    hard = hard_rewards(policy, rng)
+    if pulls > 100 and len(hard):
         bandit.update_many(["a"] * len(hard), hard if not number % 2 else -np.asarray(hard))
     for step in range(pulls):
         if step == pulls // 2:

@@ -102,7 +102,8 @@ def parse_condition(text: Any, columns: Sequence[str], source: str) -> Condition
     >>> parse_condition("ok = true and 'time in s' < 5", ["ok", "time in s"], "log.csv").columns
     ('ok', 'time in s')
     """
-    if not isinstance(text, str) or len(text) > LONGEST:
+    text = str.__str__(text) if isinstance(text, str) else None  # a subclass may have its own methods
+    if text is None or len(text) > LONGEST:
         rule = f'a text of at most {LONGEST:,} characters, such as "ok = true"'
         raise InvalidInput(f"where must be {rule}", parameter="where", rule=rule)
     return Condition(text, _Parser(text, columns, source).whole())

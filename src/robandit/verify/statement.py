@@ -14,7 +14,7 @@ import numpy as np
 
 from robandit.intervals import Interval
 from robandit.policies.base import Policy
-from robandit.validation import finite, flag, instance, integer, invalid, items_of
+from robandit.validation import finite, flag, instance, integer, invalid, items_of, text
 from robandit.verify.figure import Figure
 from robandit.verify.interval_arithmetic import sure
 
@@ -82,6 +82,7 @@ class Finding:
 
     def __post_init__(self) -> None:
         """Reject NaN and contradictory numbers."""
+        object.__setattr__(self, "claim", text(self.claim, "claim"))
         for name in ("measured", "low", "high", "least", "most"):
             object.__setattr__(self, name, _real(getattr(self, name), name))
         if not self.low <= self.measured <= self.high:

@@ -158,7 +158,7 @@ class Catoni(Accumulator):
         center = saved.take("center")
         equal = saved.count("equal", most=n)
         rows = saved.take("cells")
-        if not isinstance(rows, list):
+        if type(rows) is not list:
             raise saved.damaged("cells", rows, "a list")
         if center is None:
             if equal or rows or head.size != n:
