@@ -310,6 +310,8 @@ def probabilities(values: Any, name: str, count: int, *, owner: str = "") -> tup
 
 def array(values: Any, name: str, *, owner: str = "", hint: str = "") -> NDArray[np.float64]:
     """Return numbers of any shape as an array of doubles, without copying one. Text and dates are rejected."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values  # outside of try, where an exception of a signal handler would be taken for one of the caller's object
     try:
         if not hasattr(values, "__array__") and isinstance(values, Sized) and len(values) > MOST_NUMBERS:
             raise OverflowError(f"it has more than {MOST_NUMBERS:,} items: pass a NumPy array")

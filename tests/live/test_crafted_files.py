@@ -110,6 +110,16 @@ def test_a_leader_that_is_not_allowed_is_refused():
     refused(with_number(bandit, "lead", 0, 1), r"lead\[0\] = 1 is not an integer from -1 to -1")
 
 
+def test_fields_that_grow_together_have_the_same_size():
+    """A new arm of MARS would begin behind the end of the shorter one."""
+
+    def longer(content):
+        kind, shape, data = content["state"]["sums"]
+        content["state"]["sums"] = [kind, [shape[0] + 1, shape[1]], data + data[: 8 * shape[1]]]
+
+    refused(changed(lived(rb.MARS()), longer), r"in the state of MARS, spans\[0, ")
+
+
 def test_a_field_that_does_not_grow_has_its_first_size():
     def longer(content):
         kind, shape, data = content["state"]["lines"]

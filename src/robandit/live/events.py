@@ -124,7 +124,7 @@ def event_from(data: Any) -> Event:
     try:
         event: Event = msgspec.convert(fields, Event)
     except Exception as error:  # msgspec.ValidationError, or an error of the caller's own type
-        raise invalid("event", data, rule, hint=visible(str(error))[:160]) from error
+        raise invalid("event", data, rule, hint=visible(str(error))[:110]) from error
     names: dict[str, Any] = {"asked": tuple(None if each is None else hashable(each) for each in event.asked)}
     if hasattr(event, "arm"):
         names["arm"] = hashable(event.arm)

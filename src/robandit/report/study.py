@@ -21,9 +21,9 @@ CHARTED = 24  # the arms with the most rewards have curves and a section
 OPEN = 3  # arms whose sections are open at first
 VARIANCE = {
     "light": "no heavy tail",
-    "finite": "variance likely finite",
-    "infinite": "variance likely ∞",
-    "undecided": "variance may be ∞",
+    "finite": "likely finite",
+    "infinite": "likely infinite",
+    "undecided": "may be infinite",
 }
 METHOD_NAMES = {"gpd": "stated", "hill": "Hill", "moment": "moment", "pickands": "Pickands"}
 VERDICTS = {"contradicted": '<span class="bad">yes</span>', "not contradicted": "no", "too few values": "too few"}
@@ -104,7 +104,7 @@ def _arms(study: Study, styles: dict[str, int]) -> str:
     return f"""<h2 id="arms">The arms</h2>
 {table(rows, label="The arms", sort=0)}
 <p class="muted"><small>The tail index has a 95 % interval that allows for bias. "Above" means that the tail may be light.
-The variance is finite if the index is above 2, and the mean if it is above 1.
+The words below it are about the variance, which is finite if the index is above 2. The mean is finite if it is above 1.
 The share of the largest 1 % is its share in the sum of |{kind.one}|. The assumption is
 {kind.assumption} of the best arm, about 0 or about its median. Policies that trim {kind.many} make it, such as AdaR-UCB;
 AdaKL-UCB does not.</small></p>"""

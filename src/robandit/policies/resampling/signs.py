@@ -365,9 +365,10 @@ class Resampled:
         """Return the valid range of each field. Sheets are in ``sums`` and ``tallies`` as rewards are in a store."""
         stored, arms = state.slots[:-1, USED], len(state.allowed)
         blocks, room = state.spans[:-1, BLOCKS], state.spans[:-1, ROOM]
+        rows = len(state.sums) if len(state.sums) == len(state.tallies) else 0  # 0 leaves no room, so nothing is valid
         low, high = np.zeros(state.spans.shape, np.int64), np.zeros(state.spans.shape, np.int64)
         low[:-1, ROW] = high[:-1, ROW] = np.cumsum(room) - room
-        low[:-1, ROOM], high[:-1, ROOM] = 1, min(len(state.sums), len(state.tallies)) - low[:-1, ROW]
+        low[:-1, ROOM], high[:-1, ROOM] = 1, rows - low[:-1, ROW]
         high[:-1, BLOCKS] = state.blocks.shape[1]
         high[:-1, SHEETS] = room // np.maximum(blocks, 1)
         low[:-1, DONE], high[:-1, DONE] = blocks, stored
