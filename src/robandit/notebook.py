@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Sequence
-from html import escape as _escape
 
 from robandit.wording import visible
 
@@ -11,8 +11,12 @@ ROWS = 60  # rows of a table; the number of the others is printed below it
 
 
 def escaped(text: str) -> str:
-    """Escape text for HTML. Characters that cannot be seen, and would confuse a reader or a browser, are shown."""
-    return _escape(visible(text, keep="\n\t"), quote=True)
+    """Escape text for HTML. Characters that cannot be seen, and would confuse a reader or a browser, are shown.
+
+    >>> escaped("a < b\\r\\n" + chr(27))  # line ends of Windows are line ends
+    'a &lt; b\\n\\\\x1b'
+    """
+    return html.escape(visible(text.replace("\r\n", "\n"), keep="\n\t"), quote=True)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, text: int = 1) -> str:

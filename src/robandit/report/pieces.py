@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -12,20 +11,12 @@ from importlib.resources import files
 from typing import Any
 
 from robandit import __version__
-from robandit.wording import number, rounded, visible
+from robandit.notebook import escaped as escaped
+from robandit.wording import number, rounded
 
 
 class Markup(str):
     """A column name that is HTML and must not be escaped."""
-
-
-def escaped(text: str) -> str:
-    """Escape text for HTML. Characters that cannot be seen, and would confuse a reader or a browser, are shown.
-
-    >>> escaped("a < b\\r\\n" + chr(27))  # line ends of Windows are line ends
-    'a &lt; b\\n\\\\x1b'
-    """
-    return html.escape(visible(text.replace("\r\n", "\n"), keep="\n\t"), quote=True)
 
 
 def named(name: str, most: int = 60) -> str:
