@@ -361,6 +361,24 @@ def test_an_arm_without_a_good_row_is_not_in_the_log() -> None:
     assert (log.arms, log.actions.tolist(), log.bad.arms) == (("b", "c"), [0, 1], ("a",))
 
 
+@pytest.mark.parametrize("value", [None, 0.5])
+@pytest.mark.parametrize("blank", [None, " ", "NaN"])
+def test_an_empty_column_of_propensities_is_ignored(tmp_path: Path, value: float | None, blank: str | None) -> None:
+    rows = 200
+    chances = pl.Series("propensity", [None] * (rows - 1) + [value], dtype=pl.Float64)
+    frame = pl.DataFrame({"arm": ["a"] * rows, "reward": [1.0] * rows, "propensity": chances})
+    if blank is not None:
+        frame = frame.with_columns(pl.col("propensity").cast(pl.String).fill_null(blank))
+    for source in (frame, frame.lazy(), *write(frame, tmp_path)):
+        records = open_records(source)
+        assert records.propensity == (None if value is None else "propensity")
+        assert open_records(source, one_arm="all").propensity == records.propensity
+        with pytest.raises(InvalidInput, match="the propensity is"):
+            open_records(source, propensity="propensity").log()
+        if value is None:
+            assert records.log().propensities is None
+
+
 def test_the_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"arm;reward\na;1\na;3\n")))

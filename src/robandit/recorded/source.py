@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robandit.errors import CorruptFile, FileError, InvalidInput, formatted
 from robandit.files import named, shown
@@ -25,6 +25,9 @@ from robandit.recorded.records import Records
 from robandit.recorded.where import parse_condition
 from robandit.validation import choice, flag, function, text
 from robandit.wording import joined, listed
+
+if TYPE_CHECKING:
+    import polars as pl
 
 ENDINGS = {
     **dict.fromkeys((".csv", ".tsv", ".tab"), "CSV"),
@@ -74,7 +77,7 @@ def open_records(
         The names of these columns; by default "arm" and "reward".
     time, propensity
         The names of these columns; by default "time" and "propensity", if they exist. A time in text is a number, or a date or
-        time in ISO 8601.
+        time in ISO 8601. The default "propensity" is not used if it has no value in any row.
     negate
         Read a recorded x as -x. All results are about -x, unlike those of the option --negate, which is another name of
         --minimize. For costs, ``minimize`` is simpler.
@@ -124,6 +127,8 @@ def open_records(
         for name in () if condition is None else condition.columns:
             if name in reader.repeated:
                 raise InvalidInput(f"{reader.source} has several columns named {name!r}: rename all but one of them")
+        if names["propensity"] is None and "propensity" in roles and _has_no_propensity(reader, roles):
+            del roles["propensity"]
         if one_arm is not None:
             reader, roles["arm"] = OneArm(reader, one_arm), roles["reward"]
         return Records(reader, roles, negate, skip_bad, minimize, condition)
@@ -262,6 +267,27 @@ def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
             f"{joined(doubled)} have the same column {roles[doubled[0]]!r} of {reader.source}: name different columns"
         )
     return roles
+
+
+def _has_no_propensity(reader: Reader, roles: Mapping[str, str]) -> bool:
+    """Return whether the propensity is missing in all rows, as in the log of a policy without random choices."""
+    if _has_values(reader.first_rows()[roles["propensity"]]):
+        return False  # without reading all rows
+    needed = {"arm": roles.get("arm", roles["reward"]), "propensity": roles["propensity"]}
+    batches = reader.batches(needed)
+    return not any(
+        _has_values(batch["propensity text" if "propensity text" in batch else "propensity"]) for batch in batches
+    )
+
+
+def _has_values(column: pl.Series) -> bool:
+    """Return whether a column has a value other than null, NaN and blanks."""
+    import polars as pl
+
+    given = (column.fill_nan(None) if column.dtype.is_float() else column).drop_nulls()
+    if given.dtype == pl.String:
+        given = given.filter(~given.str.strip_chars().str.to_lowercase().is_in(["", "nan"]))
+    return given.len() > 0
 
 
 def _header_hint(columns: Sequence[str]) -> str:
