@@ -22,6 +22,7 @@ from robandit.recorded.json_lines import JsonReader
 from robandit.recorded.one_arm import OneArm
 from robandit.recorded.reader import Reader, opened
 from robandit.recorded.records import Records
+from robandit.recorded.url import Address, download, is_url
 from robandit.recorded.where import parse_condition
 from robandit.validation import choice, flag, function, text
 from robandit.wording import joined, listed
@@ -59,7 +60,7 @@ def open_records(
     time: str | None = None,
     propensity: str | None = None,
     negate: bool = False,
-    minimize: bool = False,
+    minimize: bool | None = None,
     skip_bad: bool = False,
     where: str | None = None,
     delimiter: str | None = None,
@@ -72,7 +73,9 @@ def open_records(
     ----------
     path
         A CSV, Parquet or JSON lines file, "-" for the standard input, or a polars or pandas DataFrame. CSV may be compressed with
-        gzip or zstd, JSON lines with gzip. A polars LazyFrame is run again for every pass.
+        gzip or zstd, JSON lines with gzip. A polars LazyFrame is run again for every pass. A URL, as text, is downloaded: that of
+        an experiment of a decision service, ``http://HOST:8000/v1/experiments/NAME``, means its learned rewards, and the
+        environment variable ROBANDIT_KEY has the key; any other URL is that of a file.
     arm, reward
         The names of these columns; by default "arm" and "reward".
     time, propensity
@@ -82,7 +85,8 @@ def open_records(
         Read a recorded x as -x. All results are about -x, unlike those of the option --negate, which is another name of
         --minimize. For costs, ``minimize`` is simpler.
     minimize
-        The rewards are costs. They keep their sign and unit, and the best arm has the lowest mean.
+        The rewards are costs. They keep their sign and unit, and the best arm has the lowest mean. By default, what the decision
+        service says at a URL, otherwise False.
     skip_bad
         Skip rows without a usable arm or reward, and count them. By default they raise an error.
     where
@@ -93,7 +97,7 @@ def open_records(
     one_arm
         Read all rows as the rewards of one arm of this name. The table needs no column of arms.
     spooling
-        Called with the number of copied bytes while the standard input is copied to disk.
+        Called with the number of copied bytes while the standard input or a URL is copied to disk.
 
     Examples
     --------
@@ -113,7 +117,7 @@ def open_records(
         raise InvalidInput(
             f"arm = {formatted(arm)} and one_arm = {formatted(one_arm)}: give one of them", parameter="arm"
         )
-    minimize = flag(minimize, "minimize", owner="open_records")
+    minimize = None if minimize is None else flag(minimize, "minimize", owner="open_records")
     if minimize and negate:
         raise InvalidInput(
             "minimize and negate would turn the sign twice: for costs use minimize=True alone",
@@ -131,16 +135,22 @@ def open_records(
             del roles["propensity"]
         if one_arm is not None:
             reader, roles["arm"] = OneArm(reader, one_arm), roles["reward"]
-        return Records(reader, roles, negate, skip_bad, minimize, condition)
+        return Records(reader, roles, negate, skip_bad, bool(minimize), condition)
 
     def read_file(file: Path, source: str) -> Records:
         return records(_read_file(file, source, delimiter, (arm or "arm", reward or "reward")))
 
     if not isinstance(path, (str, os.PathLike)):
         return records(read_frame(path))
+    address = Address.of(path) if is_url(path) else None
     file = named(path)
-    source = shown(file)
-    if str(file) == "-":
+    source = shown(file) if address is None else address.source
+    if address is not None:
+        with download(address) as answer:
+            copy = _spool(answer, source, spooling, answer.ending)
+        if minimize is None and not negate:
+            minimize = answer.minimize
+    elif str(file) == "-":
         source = "the standard input"
         copy = _spool(sys.stdin.buffer, source, spooling)
     elif not _is_stream(file, source):
@@ -298,9 +308,9 @@ def _header_hint(columns: Sequence[str]) -> str:
     return ""
 
 
-def _spool(stream: Any, source: str, spooling: Callable[[int], object] | None) -> str:
+def _spool(stream: Any, source: str, spooling: Callable[[int], object] | None, ending: str = "") -> str:
     """Copy a stream, which can be read only once, to a temporary file, and return the name of the file."""
-    handle, name = tempfile.mkstemp(prefix="robandit-")
+    handle, name = tempfile.mkstemp(prefix="robandit-", suffix=ending)
     size = 0
     try:
         with os.fdopen(handle, "wb") as file:
