@@ -24,6 +24,8 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     ----------
     file
         A CSV, Parquet or JSON lines file with one reward per row, or - for standard input. It may be larger than memory.
+        Or a URL: of such a file, or of an experiment of a decision service, http://HOST:8000/v1/experiments/NAME, whose learned
+        rewards are read. Set the environment variable ROBANDIT_KEY to a key of the service with the scope read.
     out
         The HTML file of the page.
     """

@@ -39,7 +39,9 @@ def estimates(
     Parameters
     ----------
     file
-        A CSV, Parquet or JSON lines file with one value per row, or - for standard input.
+        A CSV, Parquet or JSON lines file with one value per row, or - for standard input. Or a URL: of such a file, or of an
+        experiment of a decision service, http://HOST:8000/v1/experiments/NAME, whose learned rewards are read. Set the environment
+        variable ROBANDIT_KEY to a key of the service with the scope read.
     column
         The column of the values; by default "reward".
     arm
@@ -70,7 +72,7 @@ def estimates(
 
     if file is None:
         raise InvalidInput(
-            "no file is given: name a file (- for standard input), or write robandit estimators coverage"
+            "no file is given: name a file or URL (- for standard input), or write robandit estimators coverage"
         )
     every = None if arm is not None else column or "reward"
     records = open_records(
