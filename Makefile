@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 CORE   := $(VENV)/.core
 READY  := $(VENV)/.ready
 DOCS   := $(VENV)/.docs
+SERVE  := $(VENV)/.serve
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 # Byte code for all packages but their tests, and for ours, on all cores: pip uses one core, and takes three times as long.
 BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib src
 
-.PHONY: help demo test test-long test-quick test-lowest test-newest check bench coverage bench-peers mutate package docs clean
+.PHONY: help demo serve test test-long test-quick test-lowest test-newest check crash bench bench-service coverage bench-peers mutate package docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,6 +32,13 @@ $(READY): $(CORE)
 
 demo: $(CORE)  ## compare ten policies on a heavy-tailed problem; writes robandit-report.html
 	@$(BIN)/robandit compare
+
+$(SERVE): $(CORE)
+	@$(PIP) --editable '.[serve]'
+	@touch $@
+
+serve: $(SERVE)  ## run the decision service on http://127.0.0.1:8000; data in robandit.db
+	@$(BIN)/robandit serve
 
 # Precompiling is faster: the parallel test processes would compile the same code several times.
 test: $(READY)  ## run the tests

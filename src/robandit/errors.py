@@ -12,6 +12,10 @@
     ├── UnavailableArm               no arm can be chosen, because all are paused or retired
     ├── HorizonReached               more pulls than the policy was made for
     ├── DecisionError                a decision that is unknown, already rewarded or expired
+    ├── NotFound                     the decision service has no such experiment, decision or key
+    ├── Conflict                     an id or a name was used before with other content, or the state does not allow the call
+    ├── Overloaded                   the decision service cannot take more work now; try again later
+    ├── StoreError                   the store of the decision service cannot be used
     ├── KernelError                  a hook that cannot be compiled, or does not work
     ├── EngineLost                   the workers of a run cannot be reached, or disappeared
     ├── VersionSkew                  workers and client have different versions of packages
@@ -38,6 +42,7 @@ from robandit.wording import visible
 __all__ = [
     "AssumptionWarning",
     "CompilationWarning",
+    "Conflict",
     "CorruptFile",
     "DecisionError",
     "DriftWarning",
@@ -51,7 +56,10 @@ __all__ = [
     "NewerFile",
     "NoThresholdError",
     "NotApplicable",
+    "NotFound",
+    "Overloaded",
     "RobanditError",
+    "StoreError",
     "UnavailableArm",
     "UnknownArm",
     "VersionSkew",
@@ -109,6 +117,22 @@ class UnavailableArm(RobanditError):
 
 class DecisionError(RobanditError):
     """A decision that is unknown, already rewarded or expired."""
+
+
+class NotFound(RobanditError):
+    """The decision service has no experiment, decision or key of this name."""
+
+
+class Conflict(RobanditError):
+    """An id or a name was used before with other content, or the state of an experiment does not allow the call."""
+
+
+class Overloaded(RobanditError):
+    """The decision service cannot take more work now. The same call may succeed later."""
+
+
+class StoreError(RobanditError):
+    """The store of the decision service cannot be opened, read or written, or another server uses it."""
 
 
 class KernelError(RobanditError):

@@ -24,7 +24,8 @@ def application() -> cyclopts.App:
     import cyclopts
 
     from robandit import __version__
-    from robandit.cli import results, spec
+    from robandit.cli import keys, results, spec
+    from robandit.cli.backup import backup
     from robandit.cli.compare import compare
     from robandit.cli.completion import completion
     from robandit.cli.diagnose import diagnose
@@ -35,6 +36,7 @@ def application() -> cyclopts.App:
     from robandit.cli.precompile import precompile
     from robandit.cli.replay import replay
     from robandit.cli.run import run
+    from robandit.cli.serve import serve
     from robandit.cli.verify import verify
 
     app = cyclopts.App(
@@ -45,17 +47,31 @@ def application() -> cyclopts.App:
         default_parameter=cyclopts.Parameter(negative=()),
         suppress_keyboard_interrupt=False,  # Cyclopts would exit without a message
     )
-    for single in (compare, diagnose, replay, run, plan, policies, verify, doctor, precompile, completion):
+    for single in (
+        compare,
+        diagnose,
+        replay,
+        run,
+        plan,
+        policies,
+        verify,
+        serve,
+        backup,
+        doctor,
+        precompile,
+        completion,
+    ):
         app.command(single)
     groups: tuple[tuple[str, str, tuple[Callable[..., None], ...]], ...] = (
         ("spec", "Write, check and show experiments as TOML files.", (spec.init, spec.check, spec.show)),
         ("results", "Show or export the results of a run.", (results.show, results.export)),
+        ("keys", "Create, list and revoke the access keys of a server.", (keys.create, keys.list_keys, keys.revoke)),
         ("estimators", "", (coverage,)),
     )
     for name, about, commands in groups:
         group = cyclopts.App(name=name, help=about or None)  # None: the help of its default command
         for command in commands:
-            group.command(command)
+            group.command(command, name=command.__name__.partition("_")[0])
         if name == "estimators":
             group.default(estimates)
         app.command(group)

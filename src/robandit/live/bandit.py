@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from robandit import validation
-from robandit.diagnostics.diagnosis import Diagnosis, diagnose, drift_warning_text, warning_text
+from robandit.diagnostics.diagnosis import Diagnosis, KeptRewards, diagnose, drift_warning_text, warning_text
 from robandit.drift.alarm import Alarm
 from robandit.drift.watch import Watch
 from robandit.errors import (
@@ -42,6 +42,7 @@ from robandit.live.events import (
     ArmPaused,
     ArmResumed,
     ArmRetired,
+    Asked,
     Decided,
     Event,
     Expired,
@@ -70,6 +71,7 @@ _CHANGES_OF_STATE: dict[type[Any], tuple[State, tuple[State, ...]]] = {
     ArmRetired: (RETIRED, (ACTIVE, PAUSED)),
 }
 
+NOT_GIVEN: Any = object()  # None is a valid name
 Log = Callable[[Event], object]
 Warned = tuple[type[Warning], str]
 
@@ -232,6 +234,23 @@ class Bandit:
             rows = self._decisions.open.items()
             return tuple(Decision(key, self._arms[row.arm], row.propensity, row.time) for key, row in rows)
 
+    def open_decision(self, decision_id: DecisionId) -> Decision | None:
+        """Return the open decision with this id, or None if it is not open."""
+        with self._guard.exclusive():
+            if decision_id not in self._decisions.open:
+                return None
+            row = self._decisions.open[decision_id]
+            return Decision(decision_id, self._arms[row.arm], row.propensity, row.time)
+
+    def may_issue(self, decision_id: str) -> bool:
+        """Return whether a later decision of this bandit may get this id, so that nothing else should be called so."""
+        return self._decisions.may_issue(decision_id)
+
+    def opened_before(self, time: float) -> list[DecisionId]:
+        """Return the ids of the open decisions that were made before a time in seconds since 1970, oldest first."""
+        with self._guard.exclusive():
+            return self._decisions.open.older_than(_checked_time(time))
+
     @property
     def open_count(self) -> int:
         """The number of open decisions."""
@@ -349,6 +368,11 @@ class Bandit:
                 for arm, state, pulls, row in zip(self._arms, self._states, self._received, rows, strict=True)
             ]
 
+    def pulls(self) -> list[tuple[Arm, State, int]]:
+        """Return the name, the state and the number of rewards received of each arm. Faster than `estimates`."""
+        with self._guard.exclusive():
+            return list(zip(self._arms, self._states, self._received, strict=True))
+
     def counters(self) -> dict[str, int]:
         """Return the numbers of rewards and open decisions, and the policy's counters (AdaR-UCB: inexact evaluations)."""
         with self._guard.exclusive():
@@ -370,11 +394,17 @@ class Bandit:
         >>> bandit.diagnose().advice.case
         'right-skewed or symmetric'
         """
+        return diagnose(self._policy, *self.kept_rewards())
+
+    def kept_rewards(self) -> tuple[list[KeptRewards], bool, tuple[Alarm, ...]]:
+        """Return what `diagnose` reads: the recorded rewards of each arm, ``minimize``, and the changes.
+
+        It is a copy, so that another thread can study it (`robandit.diagnostics.diagnosis.diagnose`).
+        """
         with self._guard.exclusive():
             record = self._record.settled()
             kept = record.kept(self._arms, self._states, self._received)
-            changes = self._alarms(record.watch)
-        return diagnose(self._policy, kept, self._minimize, changes)
+            return kept, self._minimize, self._alarms(record.watch)
 
     def _alarms(self, watch: Watch | None) -> tuple[Alarm, ...]:
         """Return the changes that were noticed, with the names of their arms and in the user's sign."""
@@ -492,9 +522,26 @@ class Bandit:
 
     # --- late rewards -----------------------------------------------------------------------------------------------
 
-    def decide(self, among: Iterable[Arm] | None = None) -> Decision:
-        """Pull an arm whose reward comes later, through `reward`. ``among`` is as in `select`."""
+    def decide(self, among: Iterable[Arm] | None = None, *, arm: Arm = NOT_GIVEN) -> Decision:
+        """Pull an arm whose reward comes later, through `reward`.
+
+        Parameters
+        ----------
+        among
+            As in `select`.
+        arm
+            The arm of a choice that was made elsewhere, such as by a client that could not reach the bandit. The bandit records it
+            and will learn its reward. Any arm may be given, also a paused or retired one. Policies that weight rewards by the
+            probability of the choice reject it.
+        """
         guard = self._guard
+        if arm is not NOT_GIVEN:
+            if among is not None:
+                raise InvalidInput(
+                    f"arm = {formatted(arm)} and among exclude each other: give one of them", parameter="arm"
+                )
+            with guard.exclusive():
+                return self._record_choice(arm)
         # Compiling is done with the lock: while the owner compiled without it, other threads would wait busily.
         if get_ident() == guard.owner and not guard.inside and self._engine.issue_entry is not None:
             guard.inside = True
@@ -508,10 +555,8 @@ class Bandit:
             return self._decide(among)
 
     def _decide(self, among: Iterable[Arm] | None) -> Decision:
-        if self._max_open is not None and len(self._decisions.open) >= self._max_open:
-            hint = "reward decisions, or close lost ones with expire(older_than=timedelta(...))"
-            message = f"{len(self._decisions.open)} decisions are open, and max_open = {self._max_open}: {hint}"
-            raise DecisionError(message, parameter="max_open", value=self._max_open, rule="the most open decisions")
+        if self._max_open is not None:
+            self._check_room()
         now = self._clock()
         if type(now) is not float or not -inf < now < inf:
             now = _checked_time(now)
@@ -542,12 +587,34 @@ class Bandit:
             self._opened(decision_id, OpenDecision(i, mark, propensity, now))
         return tuple.__new__(Decision, (decision_id, self._arms[i], propensity, now))  # half the time of Decision(...)
 
+    def _record_choice(self, arm: Arm) -> Decision:
+        """Open a decision for an arm that was chosen elsewhere."""
+        i = self._position(arm)
+        if self._policy.weighted:
+            hint = "let decide() choose, or use another policy"
+            raise DecisionError(f"{self._policy.label} {_WEIGHS}, which is not known for a given arm: {hint}")
+        self._check_room()
+        self._check_horizon(1)
+        now = self._now()
+        self._engine.prepare("issue")
+        mark, _ = self._engine.issue(i)
+        made = OpenDecision(i, mark, math.nan, now)
+        decision_id = self._decisions.add_new(*made)
+        self._opened(decision_id, made, given=True)
+        return Decision(decision_id, self._arms[i], math.nan, now)
+
+    def _check_room(self) -> None:
+        if self._max_open is not None and len(self._decisions.open) >= self._max_open:
+            hint = "reward decisions, or close lost ones with expire(older_than=timedelta(...))"
+            message = f"{len(self._decisions.open)} decisions are open, and max_open = {self._max_open}: {hint}"
+            raise DecisionError(message, parameter="max_open", value=self._max_open, rule="the most open decisions")
+
     def _now(self) -> float:
         return _checked_time(self._clock())
 
-    def _opened(self, decision_id: DecisionId, made: OpenDecision) -> None:
-        arm = self._arms[made.arm]
-        self._changed(Decided, id=decision_id, arm=arm, mark=made.mark, propensity=made.propensity, time=made.time)
+    def _opened(self, decision_id: DecisionId, made: OpenDecision, *, given: bool = False) -> None:
+        facts = {"mark": made.mark, "propensity": made.propensity, "time": made.time, "given": given}
+        self._changed(Decided, id=decision_id, arm=self._arms[made.arm], **facts)
 
     def reward(self, decision: Decision | DecisionId, value: float) -> None:
         """Learn the reward of an open decision, given by itself or its id. Rewards may come in any order, each exactly once."""
@@ -738,17 +805,23 @@ class Bandit:
 
     def _apply(self, event: Event) -> None:
         act = self._checked_action(event)
-        asked = [None if names is None else self._positions(names) for names in event.asked]
+        if event.asked:
+            self._ask_again(event.asked)
+        act()
+
+    def _ask_again(self, choices: Asked) -> None:
+        asked = [None if names is None else self._positions(names) for names in choices]
         pending = self._pending()
         if asked[: len(pending)] == pending:  # this bandit was saved with a choice pending, which the event also lists
             asked = asked[len(pending) :]
         for among in asked:
             self._engine.ask(among)
-        act()
 
     def _checked_action(self, event: Event) -> Callable[[], object]:
         """Return the function that repeats an event. Raise if the event does not fit, before anything is changed."""
         match event:
+            case Rewarded():
+                return partial(self._settle, self._checked_open(event.id), checked_reward(event.value))
             case Decided():
                 self._decisions.check_new(event.id)
                 self._engine.prepare("issue")
@@ -757,13 +830,11 @@ class Bandit:
                 def decide_again() -> None:
                     self._engine.issue(made.arm)
                     self._decisions.add_known(event.id, made)
-                    self._opened(event.id, made)
+                    self._opened(event.id, made, given=event.given)
 
                 return decide_again
             case Observed():
                 return partial(self._observe, self._position(event.arm), checked_reward(event.value))
-            case Rewarded():
-                return partial(self._settle, self._checked_open(event.id), checked_reward(event.value))
             case Expired():
                 self._engine.prepare("forget")
                 return partial(self._expire, self._checked_open(event.id))
@@ -774,14 +845,16 @@ class Bandit:
                 return partial(self._set_state, self._arm_in_state(event.arm, old), new, type(event))
 
     def _checked_decision(self, event: Decided) -> OpenDecision:
-        i = self._arm_in_state(event.arm, (ACTIVE,))
+        i = self._position(event.arm) if event.given else self._arm_in_state(event.arm, (ACTIVE,))
         if self._policy.weighted:
             validation.within(event.mark, "mark", 0.0, 1.0, open_low=True, owner="Decided")
-        validation.finite(event.mark, "mark", owner="Decided")
-        validation.finite(event.time, "time", owner="Decided")
+        mark, time = event.mark, event.time
+        if not (type(mark) is float and type(time) is float and -inf < mark < inf and -inf < time < inf):
+            validation.finite(mark, "mark", owner="Decided")
+            validation.finite(time, "time", owner="Decided")
         if isinstance(event.propensity, float) and not math.isnan(event.propensity):  # NaN: not known
             validation.within(event.propensity, "propensity", 0.0, 1.0, owner="Decided")
-        return OpenDecision(i, event.mark, event.propensity_or_nan, event.time)
+        return OpenDecision(i, mark, event.propensity_or_nan, time)
 
     def _changed(self, event: type[Any], **fields: Any) -> None:
         """Forget the arm that was selected before the event, and log the event. The log may save the bandit, so it comes last."""

@@ -45,13 +45,17 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_
 
 
 class Decided(_Event, frozen=True, kw_only=True):
-    """A decision: its id, arm, mark (see `robandit.Policy.take`), propensity, and time in seconds since 1970."""
+    """A decision: its id, arm, mark (see `robandit.Policy.take`), propensity, and time in seconds since 1970.
+
+    ``given``: the arm was not chosen by the bandit, but passed to `robandit.Bandit.decide`.
+    """
 
     id: str | int
     arm: Any
     mark: float
     propensity: float | Literal["unknown"] | None
     time: float
+    given: bool = False
 
     @property
     def propensity_or_nan(self) -> float | None:

@@ -33,6 +33,10 @@ class Life:
         self._next = 0
         self._forks = _forks
 
+    def may_issue(self, decision_id: str) -> bool:
+        """Return whether `next_id` of this life may return this id."""
+        return decision_id.startswith(f"{self._name}-")
+
     def next_id(self) -> tuple[str, str, int]:
         """Return a new id, its life and its number. In a forked process, this begins another life."""
         if self._forks != _forks:

@@ -34,6 +34,10 @@ class Ledger:
         self.expired = expired
         self._life = Life()
 
+    def may_issue(self, decision_id: str) -> bool:
+        """Return whether a later decision may get this id."""
+        return self._life.may_issue(decision_id)
+
     def add_new(self, arm: int, mark: float, propensity: float | None, time: float) -> str:
         """Record a new decision and return its id."""
         if type(mark) is not float:

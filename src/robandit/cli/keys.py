@@ -1,0 +1,182 @@
+"""``robandit keys``."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from robandit.cli.store_options import Location, check_installed
+from robandit.errors import InvalidInput, StoreError
+
+if TYPE_CHECKING:
+    from robandit.storage.base import Change
+
+Url = Annotated[
+    str | None,
+    Parameter(help="The address of a running server, which is then asked with the admin key in ROBANDIT_KEY."),
+]
+DAY = 86_400.0
+TIMEOUT = 30.0
+
+
+def create(
+    *,
+    scope: list[Literal["decide", "reward", "read", "admin"]],
+    experiment: list[str] | None = None,
+    days: float | None = None,
+    note: str = "",
+    store: Location = "sqlite:robandit.db",
+    url: Url = None,
+) -> None:
+    """Create an access key, and print it. It is shown only once.
+
+    For example: `robandit keys create --scope decide --scope reward --note checkout`
+
+    Parameters
+    ----------
+    scope
+        decide: make decisions; reward: send rewards; read: read experiments, logs and metrics; admin: everything. Repeat the option
+        for more.
+    experiment
+        Limit the key to this experiment; repeat the option for more. By default it is for all.
+    days
+        The number of days after which the key expires; by default it does not.
+    note
+        For people: who uses the key.
+    """
+    expires = None if days is None else days * DAY
+    if url is not None:
+        body = {"scopes": scope, "experiments": experiment, "expires_in": expires, "note": note}
+        _print_key(_asked(url, "POST", "/v1/keys", body))
+        return
+    check_installed()
+    from robandit.service.access import made_key
+    from robandit.service.bodies import NewKey, decoder
+    from robandit.service.problems import Refusal
+    from robandit.storage.base import PutKey
+
+    body = {"scopes": scope, "experiments": experiment, "expires_in": expires, "note": note}
+    try:
+        decoder(NewKey)(json.dumps(body).encode())  # the same rules as over HTTP
+    except Refusal as refusal:
+        raise InvalidInput(refusal.problem.detail) from None
+    key, stored = made_key(scope, now=time.time(), experiments=experiment, expires_in=expires, note=note)
+    _change(store, "create key", stored.id, [PutKey(stored)])
+    _print_key({"id": stored.id, "key": key})
+
+
+def list_keys(*, store: Location = "sqlite:robandit.db", url: Url = None) -> None:
+    """List the access keys, without their secrets.
+
+    For example: `robandit keys list`
+    """
+    from robandit.cli.terminal.guard import write_line
+
+    if url is not None:
+        rows: list[Any] = _asked(url, "GET", "/v1/keys")["keys"]
+    else:
+        rows = [key._asdict() for key in _stored(store)]
+    for row in rows:
+        state = (
+            "revoked" if row["revoked"] else "expired" if row["expires"] and row["expires"] < time.time() else "valid"
+        )
+        limited = "all experiments" if row["experiments"] is None else ", ".join(row["experiments"])
+        made = time.strftime("%Y-%m-%d", time.localtime(row["created"]))
+        until = f", until {time.strftime('%Y-%m-%d', time.localtime(row['expires']))}" if row["expires"] else ""
+        note = f"  {row['note']}" if row["note"] else ""
+        write_line(f"{row['id']}  {state:7}  {'+'.join(row['scopes'])}  {limited}  made {made}{until}{note}")
+    if not rows:
+        write_line("no keys")
+
+
+def revoke(id: str, *, store: Location = "sqlite:robandit.db", url: Url = None) -> None:
+    """Revoke an access key. It is refused from then on.
+
+    For example: `robandit keys revoke 4f1c22d09ab1`
+
+    Parameters
+    ----------
+    id
+        The id of the key, as `robandit keys list` prints it.
+    """
+    from urllib.parse import quote
+
+    from robandit.cli.terminal.guard import write_line
+
+    if url is not None:
+        _asked(url, "DELETE", f"/v1/keys/{quote(id, safe='')}")
+    else:
+        from robandit.service.access import Keys
+        from robandit.storage.base import PutKey
+
+        key = Keys(_stored(store)).revoked(id, time.time())
+        _change(store, "revoke key", id, [PutKey(key)])
+    write_line(f"revoked: {id}")
+
+
+def _print_key(made: dict[str, Any]) -> None:
+    from robandit.cli.terminal.guard import write_line
+
+    write_line(f"key {made['id']}, shown only once: {made['key']}")
+
+
+def _stored(store: str) -> list[Any]:
+    check_installed()
+    from robandit.storage.locations import path_of
+    from robandit.storage.sqlite import SqliteReader
+
+    reader = SqliteReader(path_of(store))
+    try:
+        return reader.keys()
+    finally:
+        reader.close()
+
+
+def _change(store: str, action: str, subject: str, changes: Iterable[Change]) -> None:
+    """Change the keys of a store that no server uses."""
+    from robandit.storage import open_store
+    from robandit.storage.base import Audit
+
+    try:
+        opened = open_store(store, create=False)
+    except StoreError as error:
+        if "used by another server" not in str(error):
+            raise
+        hint = "ask it with --url http://127.0.0.1:8000 and an admin key in ROBANDIT_KEY, or stop it first"
+        raise StoreError(f"a server uses {store}: {hint}") from None
+    try:
+        opened.commit((), [*changes, Audit(time.time(), "(command line)", action, subject, b"{}")])
+    finally:
+        opened.close()
+
+
+def _asked(url: str, method: str, path: str, body: Any = None) -> Any:
+    """Ask a server, with the key in ROBANDIT_KEY."""
+    from urllib.error import HTTPError, URLError
+    from urllib.request import Request, urlopen
+
+    from robandit.wording import visible
+
+    if not url.startswith(("http://", "https://")):
+        raise InvalidInput(f"--url {url} must begin with http:// or https://, as in http://127.0.0.1:8000")
+    headers = {"Authorization": f"Bearer {os.environ['ROBANDIT_KEY']}"} if os.environ.get("ROBANDIT_KEY") else {}
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(f"{url.rstrip('/')}{path}", data=data, method=method, headers=headers)
+    try:
+        with urlopen(request, timeout=TIMEOUT) as response:
+            return json.loads(response.read())
+    except HTTPError as error:
+        try:
+            detail = json.loads(error.read())["detail"]
+        except (ValueError, KeyError, TypeError):
+            detail = error.reason
+        hint = "; set ROBANDIT_KEY to an admin key" if error.code in (401, 403) else ""
+        raise InvalidInput(f"{url} answered {error.code}: {visible(str(detail))[:200]}{hint}") from None
+    except (URLError, OSError, ValueError) as error:
+        reason = visible(str(getattr(error, "reason", error)))[:200]
+        raise InvalidInput(f"{url} cannot be reached: {reason}; is the server running?") from None

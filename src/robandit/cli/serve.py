@@ -1,0 +1,84 @@
+"""``robandit serve``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from robandit.cli.options import Flag, Imports, Integer, import_given
+from robandit.cli.store_options import Location, check_installed
+from robandit.errors import InvalidInput
+
+
+def serve(
+    *,
+    host: str = "127.0.0.1",
+    port: Integer = 8000,
+    store: Location = "sqlite:robandit.db",
+    no_auth: Annotated[Flag, Parameter(name="--no-auth")] = False,
+    relaxed_durability: Flag = False,
+    rate: float | None = None,
+    imports: Imports = None,
+) -> None:
+    """Run the decision service: decisions over HTTP that survive crashes.
+
+    What was acknowledged is stored on the disk, counts once, and can be explained. At its first start, the server prints an admin
+    key once; `robandit keys` makes others. http://127.0.0.1:8000/docs describes the interface. Stop the server with Ctrl-C or
+    SIGTERM: it finishes the calls and ends. After a crash, it continues from its log.
+
+    For example: `robandit serve --port 8000 --store sqlite:robandit.db`
+
+    Parameters
+    ----------
+    host
+        The address to listen on. The default can be reached from this machine only.
+    port
+        The port; 0 takes a free one, which is printed.
+    no_auth
+        Accept calls without a key. Possible only on this machine's own addresses, such as 127.0.0.1.
+    relaxed_durability
+        Do not wait for the disk: faster, but a crash of the machine may lose the last moments. A crash of the server loses nothing.
+    rate
+        The most calls per second of each key; by default there is no limit.
+    """
+    check_installed()
+    from robandit.cli.terminal.guard import write_line
+    from robandit.service.access import made_key
+    from robandit.service.server import is_loopback, listening, url_of
+    from robandit.service.server import serve as run
+    from robandit.storage import open_store
+    from robandit.storage.base import Audit, PutKey
+    from robandit.validation import positive, within
+
+    within(port, "--port", 0, 65_535)
+    if rate is not None:
+        positive(rate, "--rate")
+    if no_auth and not is_loopback(host):
+        raise InvalidInput(
+            f"--no-auth is allowed on this machine's own addresses only, not on {host}: omit one of them"
+        )
+    import_given(imports)
+    listener = listening(host, port)
+    opened = open_store(store, durability="relaxed" if relaxed_durability else "full")
+    try:
+        reader = opened.reader()
+        keys = reader.keys()
+        reader.close()
+        if not keys and not no_auth:
+            import time
+
+            key, stored = made_key(["admin"], now=time.time(), note="made at the first start")
+            opened.commit((), (PutKey(stored), Audit(stored.created, "(server)", "create key", stored.id, b"{}")))
+            write_line(f"admin key, shown only once: {key}")
+
+        def announce() -> None:
+            write_line(f"serving {url_of(listener)} (data in {store}; Ctrl-C stops)")
+            import sys
+
+            sys.stdout.flush()
+
+        run(opened, listener, authenticate=not no_auth, rate=rate, on_start=announce)
+    finally:
+        opened.close()
+    write_line("stopped; everything is stored")

@@ -1,0 +1,21 @@
+"""Options of the commands about the decision service."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from robandit.errors import InvalidInput
+
+Location = Annotated[str, Parameter(name="--store", help="Where the data are: sqlite:PATH.")]
+
+
+def check_installed() -> None:
+    """Raise `InvalidInput` if a package of the decision service is missing."""
+    missing = [name for name in ("uvicorn", "apsw") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InvalidInput(
+            f"the package {missing[0]} is missing: install the decision service with pip install 'robandit[serve]'"
+        )

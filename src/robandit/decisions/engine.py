@@ -1,0 +1,254 @@
+"""All experiments of a store: they are loaded from their logs, found by name, and their new events are committed in groups.
+
+The engine runs in one event loop. A call applies its event at once, and may be answered when `Engine.stored` is done: what was
+acknowledged is stored. A reader that must not see what a crash could take back waits for `Engine.settled`.
+
+If the store fails, the state in memory is ahead of the log. Then nothing more is answered, and the process must end and start
+again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from robandit.decisions import events
+from robandit.decisions.experiment import Experiment, Recorded
+from robandit.decisions.settings import Settings, checked_name, checked_settings
+from robandit.errors import Conflict, CorruptFile, NotFound, Overloaded, RobanditError, StoreError, formatted
+from robandit.live.engine import Compile
+from robandit.storage import Event, Reader, Store, StoredExperiment
+from robandit.storage.base import Audit, Change, Create, NewEpoch, Remove
+from robandit.storage.group_commit import Committed, GroupCommit
+
+SNAPSHOT_EVERY = 50_000
+EVENTS_AT_ONCE = 1_000  # applied while loading, before the event loop has a turn
+LONG_TAIL = (
+    20_000  # events after which loading is worth compiling first: interpreted, each takes tenths of a millisecond
+)
+MOST_WAITING = 20_000  # events that may wait for a commit
+SWEEP_EVERY = 0.5  # seconds between two searches for expired decisions
+
+
+class Engine:
+    """The experiments of a store. Make it in a running event loop, then `load` it."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Callable[[], float] = time.time,
+        on_commit: Callable[[Committed], object] = lambda committed: None,
+        on_failure: Callable[[StoreError], object] = lambda error: None,
+        compile: Compile = "background",
+        most_waiting: int = MOST_WAITING,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> None:
+        """Open the log for writing."""
+        self.store = store
+        self.clock = clock
+        self.reader: Reader = store.reader()
+        self.experiments: dict[str, Experiment] = {}
+        self.loaded = False
+        self.progress = "starting"
+        """What `load` is doing, in words."""
+        self._on_commit = on_commit
+        self._compile: Compile = compile
+        self._most_waiting = most_waiting
+        self._snapshot_every = snapshot_every
+        self._by_number: dict[int, Experiment] = {}
+        self._snapshots: dict[int, int] = {}
+        """The number of the last event in the newest snapshot of each experiment."""
+        self._next_number = store.next_number()
+        self._uncommitted: list[Event] = []
+        self._commit = GroupCommit(store, on_commit=self._committed, on_failure=on_failure)
+        self._sweeper: asyncio.Task[None] | None = None
+
+    # --- loading --------------------------------------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Fold the logs of all experiments. Other tasks have a turn in between."""
+        stored = self.reader.experiments()
+        for place, each in enumerate(stored, start=1):
+            self.progress = f"loading experiment {place} of {len(stored)}"
+            experiment = await self._loaded(each)
+            self._add(experiment)
+            experiment.upgrade()
+        self.progress = "ready"
+        self.loaded = True
+        self._sweeper = asyncio.create_task(self._sweep())
+
+    async def _loaded(self, stored: StoredExperiment) -> Experiment:
+        experiment = self._restored(stored)
+        self._snapshots[stored.number] = experiment.seq
+        while experiment.seq < stored.head:
+            tail = self.reader.events(stored.number, experiment.seq, EVENTS_AT_ONCE)
+            if not tail:
+                raise CorruptFile(
+                    f"event {experiment.seq + 1} of experiment {stored.name!r} is missing: restore a backup"
+                )
+            experiment.apply_all(tail)
+            await asyncio.sleep(0)
+        return experiment
+
+    def _restored(self, stored: StoredExperiment) -> Experiment:
+        """Return an experiment that continues from its newest usable snapshot, or from the beginning."""
+        snapshots = self.reader.snapshots(stored.number)
+        compile = self._compile
+        if compile == "background" and stored.head - (snapshots[0][0] if snapshots else 0) > LONG_TAIL:
+            compile = "now"
+        for _, content in snapshots:
+            experiment = self._empty(stored, compile)
+            try:
+                experiment.restore(content)
+            except (RobanditError, msgspec.MsgspecError):  # the log has it all
+                continue
+            return experiment
+        return self._empty(stored, compile)
+
+    def _empty(self, stored: StoredExperiment, compile: Compile | None = None) -> Experiment:
+        settings = msgspec.json.decode(stored.settings, type=Settings)
+        return Experiment(
+            stored,
+            settings,
+            clock=self.clock,
+            find=self.reader.find,
+            emit=self._emit,
+            compile=compile or self._compile,
+        )
+
+    def _add(self, experiment: Experiment) -> None:
+        self.experiments[experiment.name] = self._by_number[experiment.number] = experiment
+
+    # --- commits --------------------------------------------------------------------------------------------------------
+
+    @property
+    def failure(self) -> StoreError | None:
+        """The error that ended the writing of the log, if there was one."""
+        return self._commit.failure
+
+    @property
+    def waiting(self) -> int:
+        """The number of events that wait for a commit."""
+        return self._commit.waiting
+
+    def check_room(self) -> None:
+        """Raise `Overloaded` if too many events wait for the disk, and `StoreError` if the store has failed."""
+        if self._commit.failure is not None:
+            raise self._commit.failure
+        if self._commit.waiting > self._most_waiting:
+            raise Overloaded(f"{self._commit.waiting:,} events wait for the disk: send less, or try again in a second")
+
+    def _emit(self, event: Event) -> None:
+        """Store a new event, with a snapshot if one is due."""
+        self._uncommitted.append(event)
+        number = event.experiment
+        changes: Sequence[Change] = ()
+        if event.seq - self._snapshots.get(number, 0) >= self._snapshot_every:
+            self._snapshots[number] = event.seq
+            changes = (self._by_number[number].snapshot(),)
+        self._commit.submit((event,), changes)
+
+    def _committed(self, committed: Committed) -> None:
+        for event in self._uncommitted[: committed.events]:
+            experiment = self._by_number.get(event.experiment)
+            if experiment is not None:
+                experiment.forget_recent(event.kind, event.id)
+        del self._uncommitted[: committed.events]
+        self._on_commit(committed)
+
+    async def stored(self, made: Recorded) -> None:
+        """Wait until an event is stored."""
+        if (made.event.kind, made.event.id) in self._by_number[made.event.experiment].recent:
+            await self.settled()
+
+    async def settled(self) -> None:
+        """Wait until all that was submitted is stored."""
+        if self._commit.failure is not None:
+            raise self._commit.failure
+        future = self._commit.settled()
+        if future is not None:
+            await asyncio.shield(future)
+
+    def submit(self, changes: Iterable[Change]) -> None:
+        """Store changes that are not events, such as keys."""
+        self._commit.submit((), changes)
+
+    # --- experiments ------------------------------------------------------------------------------------------------------
+
+    def find(self, name: str) -> Experiment:
+        """Return an experiment by name, or raise `NotFound`."""
+        experiment = self.experiments.get(name)
+        if experiment is None:
+            raise NotFound(f"there is no experiment {formatted(name)}: create it with PUT /v1/experiments/NAME")
+        return experiment
+
+    def create(self, name: str, **settings: Any) -> tuple[Experiment, bool]:
+        """Return the experiment with this name and these settings, and whether it was created now."""
+        checked_name(name)
+        asked = checked_settings(**settings, drawn=secrets.randbits(63))
+        known = self.experiments.get(name)
+        if known is not None:
+            if not known.settings.same_content(asked):
+                raise Conflict(f"experiment {name!r} exists with other settings: use another name, or delete it first")
+            return known, False
+        encoded = msgspec.json.encode(asked)
+        stored = StoredExperiment(self._next_number, name, 0, 0, encoded)
+        experiment = self._empty(stored)  # raises if the policy cannot be made
+        self._next_number += 1
+        self._add(experiment)
+        self._commit.submit((), (Create(stored.number, name, encoded),))
+        experiment.create()
+        return experiment, True
+
+    def reset(self, name: str) -> Recorded:
+        """Forget all that an experiment has learned."""
+        experiment = self.find(name)
+        made = experiment.reset(secrets.randbits(63))
+        self._snapshots[experiment.number] = experiment.seq
+        self._commit.submit((), (NewEpoch(experiment.number, experiment.epoch), experiment.snapshot()))
+        return made
+
+    def remove(self, name: str) -> None:
+        """Remove an experiment with its log."""
+        experiment = self.find(name)
+        del self.experiments[name], self._by_number[experiment.number]
+        self._snapshots.pop(experiment.number, None)
+        self._commit.submit((), (Remove(experiment.number),))
+
+    def audit(self, key: str, action: str, subject: str, detail: Any = None) -> None:
+        """Record an action of an administrator, in the same commit as what was submitted right before it."""
+        entry = Audit(self.clock(), key, action, subject, msgspec.json.encode({} if detail is None else detail))
+        self._commit.submit((), (entry,))
+
+    # --- time ---------------------------------------------------------------------------------------------------------------
+
+    async def _sweep(self) -> None:
+        while self._commit.failure is None:
+            await asyncio.sleep(SWEEP_EVERY)
+            for experiment in list(self.experiments.values()):
+                while self.waiting <= self._most_waiting and experiment.expire_due():
+                    await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """Take snapshots, store what is waiting, and close the store."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self.loaded and self.failure is None:
+            changed = (each for each in self.experiments.values() if each.seq > self._snapshots.get(each.number, 0))
+            self._commit.submit((), [experiment.snapshot() for experiment in changed])
+        await self._commit.close()
+        self.reader.close()
+        self.store.close()
+
+
+def outcome_of(made: Recorded) -> str:
+    """Return how a call counts: applied, late or replayed."""
+    if made.replayed:
+        return "replayed"
+    return "late" if isinstance(made.payload, events.Late) else "applied"

@@ -1,0 +1,457 @@
+"""One experiment: a bandit whose state is a fold of the experiment's log.
+
+`Experiment.apply` takes a stored event. `decide`, `reward` and the others make a new event, apply it in the same way, and pass it
+to ``emit``, which sees that it is stored. Recorded arms and marks are applied, never chosen again, since another processor or
+version may round differently. So a state can be rebuilt from the log, or from a snapshot and the events after it, with the same
+bytes.
+
+Not thread-safe: all calls come from one thread. Nothing here waits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from robandit import __version__
+from robandit.decisions import events
+from robandit.decisions.events import KINDS, Context, Payload, decoded, encode, payload_of
+from robandit.decisions.settings import Settings, checked_arm
+from robandit.errors import Conflict, CorruptFile, DecisionError, NotFound, Overloaded, formatted
+from robandit.inputs import checked_reward
+from robandit.live import events as live
+from robandit.live.bandit import NOT_GIVEN, Bandit
+from robandit.live.engine import Compile
+from robandit.live.ledger import Decision
+from robandit.storage import Event
+from robandit.storage.base import Snapshot, StoredExperiment
+from robandit.validation import invalid
+
+LONGEST_ID = 200
+ID = re.compile(rf"[ -~]{{1,{LONGEST_ID}}}")
+EXPIRED_AT_ONCE = 1000  # decisions that one sweep closes, in about 10 ms
+SNAPSHOT_FORMAT = 1
+
+_ARM_EVENTS: dict[type[Any], type[Any]] = {
+    events.ArmAdded: live.ArmAdded,
+    events.ArmPaused: live.ArmPaused,
+    events.ArmResumed: live.ArmResumed,
+    events.ArmRetired: live.ArmRetired,
+}
+
+
+class Recorded(NamedTuple):
+    """An event, and whether it was stored before, so that the call that led to it is a repetition."""
+
+    event: Event
+    payload: Any
+    replayed: bool = False
+
+
+class _Saved(msgspec.Struct, array_like=True):
+    """A snapshot."""
+
+    seq: int
+    epoch: int
+    paused: bool
+    time: float
+    created: float
+    version: str
+    counts: dict[str, int]
+    aliases: dict[str, str]
+    bandit: bytes
+
+
+class Experiment:
+    """An experiment in memory. `find` looks up a stored event, and `emit` stores a new one."""
+
+    def __init__(
+        self,
+        stored: StoredExperiment,
+        settings: Settings,
+        *,
+        clock: Callable[[], float],
+        find: Callable[[int, str, str], Event | None],
+        emit: Callable[[Event], object],
+        compile: Compile = "background",
+    ) -> None:
+        """Start at the beginning of the log."""
+        self.number = stored.number
+        self.name = stored.name
+        self.settings = settings
+        self.epoch = 0
+        self.seq = 0
+        """The number of the last event."""
+        self.paused = False
+        self.time = 0.0
+        """The time of the last event. Times never decrease, even if the clock does."""
+        self.created = 0.0
+        self.version = ""
+        """The version of Robandit that decided last."""
+        self.counts: Counter[str] = Counter()
+        """The number of events of each kind since the last reset."""
+        self.recent: dict[tuple[str, str], Recorded] = {}
+        """Events that may not be stored yet, by kind and id."""
+        self._own_ids: dict[str, str] = {}
+        """The ids in the bandit of open decisions with an id of the client."""
+        self._public_ids: dict[str, str] = {}
+        """The other way round."""
+        self._clock = clock
+        self._find = find
+        self._emit = emit
+        self._compile = compile
+        self._policy = settings.made_policy()
+        self._logged: live.Decided
+        self.bandit = self._new_bandit(settings.arms, settings.drawn)
+
+    def _new_bandit(self, arms: Sequence[str], seed: int) -> Bandit:
+        return Bandit(
+            arms,
+            self._policy,
+            seed,
+            minimize=self.settings.minimize,
+            max_open=self.settings.max_open,
+            log=self._log,
+            clock=lambda: self.time,
+            compile=self._compile,
+        )
+
+    def _log(self, event: Any) -> None:
+        self._logged = event
+
+    def now(self) -> float:
+        """Return the time of the next event: that of the clock, unless it went backwards."""
+        return max(self._clock(), self.time)
+
+    # --- calls that make events -----------------------------------------------------------------------------------------
+
+    def create(self) -> Recorded:
+        """Make the first event."""
+        return self._record("", events.Created(version=__version__))
+
+    def upgrade(self) -> None:
+        """Record that another version of Robandit decides from here on, if one does."""
+        if self.version != __version__:
+            self._record("", events.Upgraded(version=__version__))
+
+    def decide(
+        self,
+        id: str | None = None,
+        *,
+        among: Sequence[str] | None = None,
+        arm: str | None = None,
+        context: Context = msgspec.UNSET,
+    ) -> Recorded:
+        """Choose an arm, or record the arm of a choice that was made elsewhere. A repeated id gives the first decision again."""
+        names = None if among is None else tuple(among)
+        if id is not None:
+            checked_id(id)
+            made = self.recorded(events.Decided, id)
+            if made is not None:
+                return _same_request(made, names, arm, context)
+            if self.bandit.may_issue(id):
+                raise invalid("id", id, "an id that is not of the form of this server's own", hint="choose another one")
+        if self.paused and arm is None:
+            raise Conflict(
+                f"experiment {self.name!r} is paused: resume it, or report the arm of a choice made elsewhere"
+            )
+        if self.bandit.open_count >= self.settings.max_open:
+            self.expire_due()
+        before, self.time = self.time, self.now()
+        try:
+            decision = self.bandit.decide(names, arm=NOT_GIVEN if arm is None else arm)
+        except DecisionError as error:
+            self.time = before
+            if error.parameter == "max_open":
+                rule = f"{self.settings.max_open:,} decisions of {self.name!r} are open, the most that max_open allows"
+                raise Overloaded(f"{rule}: send rewards, or create the experiment with a reward_window") from None
+            raise
+        except BaseException:
+            self.time = before
+            raise
+        logged = self._logged
+        public = id or str(decision.id)
+        payload = events.Decided(
+            arm=logged.arm,
+            mark=logged.mark,
+            propensity="unknown" if logged.propensity != logged.propensity else logged.propensity,
+            own="" if public == decision.id else str(decision.id),
+            asked=logged.asked,
+            given=logged.given,
+            among=names,
+            context=context,
+        )
+        self._opened(public, payload)
+        return self._made(public, payload)
+
+    def reward(self, id: str, value: Any) -> Recorded:
+        """Learn the reward of a decision, or record it as late. The same reward again changes nothing."""
+        checked = checked_reward(value)
+        decision = self._open_decision(id)
+        if decision is not None:
+            if not self._is_due(decision.time):
+                payload = events.Rewarded(
+                    value=checked, arm=decision.arm, decided=decision.time, propensity=_known(decision.propensity)
+                )
+                return self._record(id, payload)
+            self._expire(id, decision)
+        for kind in (events.Rewarded, events.Late):
+            earlier = self.recorded(kind, id)
+            if earlier is not None:
+                return _same_value(earlier, id, checked)
+        expired = self.recorded(events.Expired, id)
+        if expired is not None:
+            arm, decided = expired.payload.arm, expired.payload.decided
+            return self._record(id, events.Late(value=checked, arm=arm, decided=decided, reason="window"))
+        made = self.recorded(events.Decided, id)
+        if made is None:
+            raise NotFound(
+                f"decision {formatted(id)} is not known in experiment {self.name!r}: send the id of a decision"
+            )
+        return self._record(
+            id, events.Late(value=checked, arm=made.payload.arm, decided=made.event.time, reason="reset")
+        )
+
+    def expire_due(self) -> int:
+        """Close decisions whose rewards did not come in time, up to `EXPIRED_AT_ONCE` of them. Return their number."""
+        if self.settings.reward_window is None:
+            return 0
+        due = self.bandit.opened_before(self.now() - self.settings.reward_window)[:EXPIRED_AT_ONCE]
+        for own in due:
+            decision = self.bandit.open_decision(own)
+            assert decision is not None
+            self._expire(self._public_ids.get(str(own), str(own)), decision)
+        return len(due)
+
+    def _expire(self, id: str, decision: Decision) -> None:
+        on_expiry = self.settings.on_expiry
+        value = None if on_expiry == "drop" else float(on_expiry)
+        chance = _known(decision.propensity)
+        self._record(id, events.Expired(arm=decision.arm, decided=decision.time, value=value, propensity=chance))
+
+    def _is_due(self, decided: float) -> bool:
+        """Return whether a reward that comes now is too late. At the end of the window it is not."""
+        window = self.settings.reward_window
+        return window is not None and decided < self.now() - window
+
+    def add_arm(self, arm: str) -> Recorded:
+        """Add an arm."""
+        name = checked_arm(arm)
+        if name in self.bandit.states:
+            raise Conflict(f"arm {name!r} exists and is {self.bandit.states[name]}: choose another name")
+        return self._record("", events.ArmAdded(arm=name))
+
+    def change_arm(self, arm: str, state: str) -> Recorded | None:
+        """Pause, resume or retire an arm. Return None if it has that state already."""
+        present = self.bandit.states.get(arm)
+        if present is None:
+            raise NotFound(
+                f"experiment {self.name!r} has no arm {formatted(arm)}: it has {formatted(list(self.bandit.arms))}"
+            )
+        if present == state:
+            return None
+        if present == "retired":
+            raise Conflict(f"arm {arm!r} is retired and cannot come back: add an arm with another name")
+        changes: dict[str, Any] = {
+            "active": events.ArmResumed,
+            "paused": events.ArmPaused,
+            "retired": events.ArmRetired,
+        }
+        return self._record("", changes[state](arm=arm))
+
+    def pause(self) -> Recorded | None:
+        """Make no more decisions. Return None if the experiment is paused already."""
+        return None if self.paused else self._record("", events.Paused())
+
+    def resume(self) -> Recorded | None:
+        """Make decisions again. Return None if the experiment is not paused."""
+        return self._record("", events.Resumed()) if self.paused else None
+
+    def reset(self, drawn: int) -> Recorded:
+        """Forget all that was learned. The seed is that of the settings, or ``drawn`` if they have none."""
+        seed = self.settings.seed
+        return self._record("", events.Reset(seed=drawn if seed is None else seed))
+
+    def _record(self, id: str, payload: Payload) -> Recorded:
+        """Apply a new event and emit it. An empty id stands for the number of the event."""
+        before, self.time = self.time, self.now()
+        try:
+            self._fold(id, payload, self.time)
+        except BaseException:
+            self.time = before
+            raise
+        return self._made(id or str(self.seq + 1), payload)
+
+    def _made(self, id: str, payload: Payload) -> Recorded:
+        """Emit an event that is applied."""
+        self.seq += 1
+        kind = KINDS[type(payload)]
+        self.counts[kind] += 1
+        event = Event(self.number, self.seq, kind, id, encode(payload), self.time)
+        made = self.recent[kind, id] = Recorded(event, payload)
+        self._emit(event)
+        return made
+
+    # --- the fold ---------------------------------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> None:
+        """Apply the next event of the log."""
+        _, seq, kind, id, _, self.time = event
+        if seq != self.seq + 1:
+            raise CorruptFile(f"event {self.seq + 1} of experiment {self.name!r} is missing: restore a backup")
+        self._fold(id, payload_of(event), self.time)
+        self.seq = seq
+        self.counts[kind] += 1
+
+    def _fold(self, id: str, payload: Payload, time: float) -> None:
+        if isinstance(payload, events.Rewarded):
+            self._close(id, payload.value)
+        elif isinstance(payload, events.Decided):
+            self._apply_decision(id, payload, time)
+        elif isinstance(payload, events.Expired):
+            self._close(id, payload.value)
+        elif isinstance(payload, events.ArmAdded | events.ArmPaused | events.ArmResumed | events.ArmRetired):
+            self.bandit.apply(_ARM_EVENTS[type(payload)](arm=payload.arm))
+        elif isinstance(payload, events.Created | events.Upgraded):
+            self.version = payload.version
+            self.created = self.created or time
+        elif isinstance(payload, events.Paused | events.Resumed):
+            self.paused = isinstance(payload, events.Paused)
+        elif isinstance(payload, events.Reset):
+            self._start_anew(payload.seed)
+
+    def _apply_decision(self, id: str, payload: events.Decided, time: float) -> None:
+        decided = live.Decided(
+            id=payload.own or id,
+            arm=payload.arm,
+            mark=payload.mark,
+            propensity=payload.propensity,
+            time=time,
+            asked=payload.asked,
+            given=payload.given,
+        )
+        self.bandit.apply(decided)
+        self._opened(id, payload)
+
+    def _opened(self, id: str, payload: events.Decided) -> None:
+        if payload.own:
+            self._own_ids[id] = payload.own
+            self._public_ids[payload.own] = id
+
+    def _close(self, id: str, value: float | None) -> None:
+        """Let the bandit learn a value for an open decision, or expire it."""
+        own_id = self._own_ids.get(id, id)
+        self.bandit.apply(live.Expired(id=own_id) if value is None else live.Rewarded(id=own_id, value=value))
+        own = self._own_ids.pop(id, None)
+        if own is not None:
+            del self._public_ids[own]
+
+    def _start_anew(self, seed: int) -> None:
+        states = self.bandit.states
+        self.bandit = self._new_bandit(list(states), seed)
+        for arm, state in states.items():
+            if state != "active":
+                self.bandit.apply(live.ArmPaused(arm=arm) if state == "paused" else live.ArmRetired(arm=arm))
+        self._own_ids.clear()
+        self._public_ids.clear()
+        self.counts.clear()
+        self.epoch += 1
+
+    # --- what is known ------------------------------------------------------------------------------------------------------
+
+    def _open_decision(self, id: str) -> Decision | None:
+        if id in self._public_ids:  # the bandit's name of a decision that has one of the client
+            return None
+        return self.bandit.open_decision(self._own_ids.get(id, id))
+
+    def is_open(self, id: str) -> bool:
+        """Return whether a decision waits for its reward."""
+        return self._open_decision(id) is not None
+
+    def recorded(self, kind: type[Any], id: str) -> Recorded | None:
+        """Return the event of a kind with an id, also if it is not stored yet."""
+        name = KINDS[kind]
+        made = self.recent.get((name, id))
+        if made is not None:
+            return made._replace(replayed=True)
+        event = self._find(self.number, name, id)
+        return None if event is None else Recorded(event, payload_of(event), replayed=True)
+
+    def forget_recent(self, kind: str, id: str) -> None:
+        """Forget an event that is stored now, so that `find` finds it."""
+        self.recent.pop((kind, id), None)
+
+    # --- snapshots ------------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Return the state. The same events give the same bytes."""
+        saved = _Saved(
+            seq=self.seq,
+            epoch=self.epoch,
+            paused=self.paused,
+            time=self.time,
+            created=self.created,
+            version=self.version,
+            counts=dict(sorted(self.counts.items())),
+            aliases=self._own_ids,
+            bandit=self.bandit.to_bytes(),
+        )
+        content = msgspec.msgpack.encode(saved)
+        seal = hashlib.sha256(content).digest()
+        return Snapshot(self.number, self.seq, SNAPSHOT_FORMAT.to_bytes(4, "little") + seal + content)
+
+    def restore(self, content: bytes) -> None:
+        """Continue from a snapshot. Raise `CorruptFile` if it is damaged, or of another format: the log can replace it."""
+        form, seal, body = int.from_bytes(content[:4], "little"), content[4:36], content[36:]
+        if form != SNAPSHOT_FORMAT or hashlib.sha256(body).digest() != seal:
+            raise CorruptFile(f"a snapshot of experiment {self.name!r} is damaged, or has another format")
+        saved = msgspec.msgpack.decode(body, type=_Saved)
+        self.bandit = Bandit.from_bytes(saved.bandit, log=self._log, clock=lambda: self.time, compile=self._compile)
+        self.seq, self.epoch, self.paused = saved.seq, saved.epoch, saved.paused
+        self.time, self.created, self.version = saved.time, saved.created, saved.version
+        self.counts = Counter(saved.counts)
+        self._own_ids = saved.aliases
+        self._public_ids = {own: public for public, own in saved.aliases.items()}
+
+    def apply_all(self, stored: Iterable[Event]) -> None:
+        """Apply several events."""
+        for event in stored:
+            self.apply(event)
+
+
+def checked_id(id: str) -> str:
+    """Return an id of a client, if it is valid."""
+    if not ID.fullmatch(id):
+        raise invalid("id", id, f"1 to {LONGEST_ID} printable ASCII characters", hint="a UUIDv7 is a good choice")
+    return id
+
+
+def _known(propensity: float | None) -> events.Propensity:
+    return "unknown" if propensity != propensity else propensity
+
+
+def _same_request(made: Recorded, among: tuple[str, ...] | None, arm: str | None, context: Context) -> Recorded:
+    """Return an earlier decision, if this request is the same."""
+    first: Any = made.payload
+    given = first.arm if first.given else None
+    same = first.among == among and given == arm and decoded(first.context) == decoded(context)
+    if not same:
+        raise Conflict(
+            f"decision {formatted(made.event.id)} was made before with another body: use a new id for a new decision"
+        )
+    return made
+
+
+def _same_value(earlier: Recorded, id: str, value: float) -> Recorded:
+    """Return an earlier reward, if this one is the same."""
+    known: Any = earlier.payload
+    if known.value != value:
+        raise Conflict(
+            f"decision {formatted(id)} has the reward {known.value!r}, not {value!r}: a decision has one reward"
+        )
+    return earlier

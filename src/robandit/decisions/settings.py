@@ -1,0 +1,116 @@
+"""The settings of an experiment: they are given once, when it is created, and never change."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+import msgspec
+
+from robandit import validation
+from robandit.errors import InvalidInput
+from robandit.experiments.notation import policies_from
+from robandit.inputs import checked_reward
+from robandit.policies import AdaKLUCB
+from robandit.policies.base import Policy
+
+MOST_ARMS = 1_000
+MOST_OPEN = 1_000_000
+LONGEST_NAME = 100
+DEFAULT_OPEN = 100_000
+LONGEST_WINDOW = 10 * 366 * 86_400.0
+NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
+
+ARM = re.compile(rf"[^\x00-\x1f\x7f-\x9f]{{1,{LONGEST_NAME}}}")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings as they are stored: checked, and with all defaults filled in."""
+
+    arms: tuple[str, ...]
+    policy: dict[str, Any]
+    """The form of `Policy.to_dict`."""
+    minimize: bool
+    seed: int | None
+    """The seed that was given. Without one, `drawn` was taken from the system."""
+    reward_window: float | None
+    on_expiry: float | Literal["drop"]
+    max_open: int
+    drawn: int
+    """The seed that the bandit is made with."""
+
+    def same_content(self, other: Settings) -> bool:
+        """Return whether the same request made both."""
+        return msgspec.structs.replace(self, drawn=0) == msgspec.structs.replace(other, drawn=0)
+
+    def made_policy(self) -> Policy:
+        """Return the policy."""
+        return Policy.from_dict(self.policy)
+
+
+def checked_name(name: str, what: str = "name of an experiment") -> str:
+    """Return the name of an experiment, if it is valid."""
+    if not NAME.fullmatch(name):
+        rule = f"1 to {LONGEST_NAME} of the characters A-Z a-z 0-9 . _ -, the first one a letter or a digit"
+        raise validation.invalid(what, name, rule)
+    return name
+
+
+def checked_arm(arm: Any) -> str:
+    """Return the name of an arm, if it is valid."""
+    rule = f"a string of 1 to {LONGEST_NAME} characters, none of them a control character"
+    name = validation.text(arm, "arm", rule)
+    if not ARM.fullmatch(name):
+        raise validation.invalid("arm", arm, rule)
+    return name
+
+
+def checked_settings(
+    *,
+    arms: list[str],
+    policy: str | None,
+    minimize: bool,
+    seed: int | None,
+    reward_window: float | None,
+    on_expiry: float | str,
+    max_open: int | None,
+    drawn: int,
+) -> Settings:
+    """Return the settings that a request asks for. ``policy`` has the notation of specs."""
+    if not 1 <= len(arms) <= MOST_ARMS:
+        raise validation.invalid("number of arms", len(arms), f"from 1 to {MOST_ARMS:,}")
+    names = tuple(checked_arm(arm) for arm in arms)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise validation.invalid("arm", twice, "given once")
+    if seed is not None:
+        seed = validation.integer(seed, "seed", 0, 2**63 - 1)
+    if reward_window is not None:
+        reward_window = validation.within(reward_window, "reward_window", 0.0, LONGEST_WINDOW, open_low=True)
+    if on_expiry != "drop":
+        if isinstance(on_expiry, str):
+            raise validation.invalid("on_expiry", on_expiry, '"drop", or the value to learn in place of the reward')
+        on_expiry = checked_reward(on_expiry)
+        if reward_window is None:
+            raise InvalidInput(f"on_expiry = {on_expiry:g} needs a reward_window: without one, no decision expires")
+    given = DEFAULT_OPEN if max_open is None else validation.integer(max_open, "max_open", 1, MOST_OPEN)
+    return Settings(
+        arms=names,
+        policy=_checked_policy(policy).to_dict(),
+        minimize=minimize,
+        seed=seed,
+        reward_window=reward_window,
+        on_expiry="drop" if on_expiry == "drop" else float(on_expiry),
+        max_open=given,
+        drawn=drawn if seed is None else seed,
+    )
+
+
+def _checked_policy(notation: str | None) -> Policy:
+    if notation is None:
+        return AdaKLUCB()
+    chosen = policies_from(notation)
+    if len(chosen) != 1:
+        names = " or ".join(repr(policy) for policy in chosen[:3])
+        raise validation.invalid("policy", notation, f"one policy, not {len(chosen)}", hint=f"write {names}")
+    return chosen[0]

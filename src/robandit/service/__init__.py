@@ -1,0 +1,1 @@
+"""The decision service over HTTP: an ASGI application on top of `robandit.decisions`, and the server that runs it."""

@@ -1,0 +1,71 @@
+"""The calls for administrators: keys, and the audit log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from robandit.service import bodies
+from robandit.service.access import made_key
+from robandit.service.bodies import decoder
+from robandit.service.http import Answer, Request, answer
+from robandit.service.problems import Refusal
+from robandit.service.state import State
+from robandit.storage import StoredKey
+from robandit.storage.base import PutKey
+
+PAGE = 1_000
+_key = decoder(bodies.NewKey)
+
+
+async def list_keys(state: State, request: Request) -> Answer:
+    """Handle GET keys."""
+    return answer(bodies.Keys(keys=[bodies.Key(**_fields(key)) for key in state.keys.all()]))
+
+
+async def create_key(state: State, request: Request) -> Answer:
+    """Handle POST keys."""
+    given = _key(request.body)
+    key, stored = made_key(
+        given.scopes,
+        now=state.engine.clock(),
+        experiments=given.experiments,
+        expires_in=given.expires_in,
+        note=given.note,
+    )
+    state.engine.check_room()
+    state.engine.submit((PutKey(stored),))
+    state.engine.audit(request.key.id, "create key", stored.id, {"scopes": list(stored.scopes)})
+    await state.engine.settled()
+    state.keys.put(stored)
+    return answer(bodies.MadeKey(**_fields(stored), key=key), 201)
+
+
+async def revoke_key(state: State, request: Request) -> Answer:
+    """Handle DELETE keys/{id}. The key is refused from here on, and stays in the list."""
+    key = state.keys.revoked(request.parameters[0], state.engine.clock())
+    state.engine.check_room()
+    state.engine.submit((PutKey(key),))
+    state.engine.audit(request.key.id, "revoke key", key.id)
+    state.keys.put(key)  # at once: if storing fails, the server ends
+    await state.engine.settled()
+    return answer(bodies.Key(**_fields(key)))
+
+
+async def audit(state: State, request: Request) -> Answer:
+    """Handle GET audit."""
+    after = request.query.get("after", "0")
+    if not (after.isascii() and after.isdigit() and len(after) <= 18):
+        raise Refusal("invalid", f"after = {after[:40]!r} must be an integer >= 0", parameter="after")
+    await state.engine.settled()
+    rows = state.engine.reader.audit(int(after), PAGE)
+    entries = [bodies.Entry(**row._asdict() | {"detail": msgspec.json.decode(row.detail)}) for row in rows]
+    return answer(bodies.AuditLog(entries=entries))
+
+
+def _fields(key: StoredKey) -> dict[str, Any]:
+    limited = None if key.experiments is None else list(key.experiments)
+    facts = key._asdict() | {"scopes": list(key.scopes), "experiments": limited}
+    del facts["hash"]
+    return facts

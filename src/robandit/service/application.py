@@ -1,0 +1,225 @@
+"""The ASGI application: it finds the route of a request, checks the key and the limits, and turns errors into problems."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from robandit.decisions.engine import Engine
+from robandit.errors import RobanditError, StoreError
+from robandit.service import access, docs_page, openapi
+from robandit.service.bodies import encode
+from robandit.service.http import JSON, Answer, Headers, Receive, Request, Route, Router, Scope, Send, body_of, query_of
+from robandit.service.metrics import Metrics
+from robandit.service.problems import MEDIA, RETRY, Refusal, problem_of
+from robandit.service.routes import ROUTES
+from robandit.service.state import State
+from robandit.storage import Store, StoredKey
+from robandit.storage.group_commit import Committed
+
+MOST_REQUESTS = 4_096  # that are answered at the same time
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_ANYBODY = StoredKey("(no key)", b"", access.SCOPES, None, "", 0.0, None, None)
+_ALWAYS: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+_PAGE: Headers = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (b"referrer-policy", b"no-referrer"),
+)
+
+
+async def _openapi(state: State, request: Request) -> Answer:
+    return Answer(200, openapi.document())
+
+
+async def _docs(state: State, request: Request) -> Answer:
+    return Answer(200, docs_page.page(), b"text/html; charset=utf-8", _PAGE)
+
+
+DOCUMENTS = (
+    Route(
+        method="GET",
+        path="/openapi.json",
+        handler=_openapi,
+        about="This interface for programs.",
+        scope=None,
+        early=True,
+    ),
+    Route(method="GET", path="/docs", handler=_docs, about="This interface for people.", scope=None, early=True),
+)
+
+
+class Service:
+    """The application. It opens the log when the server starts, and closes it when the server stops.
+
+    ``on_failure`` is called once, with the reason, if the log cannot be read or written: the process must then end.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        authenticate: bool = True,
+        rate: float | None = None,
+        clock: Callable[[], float] = time.time,
+        tick: Callable[[], float] = time.monotonic,
+        on_failure: Callable[[RobanditError], object] = lambda error: None,
+        **engine_options: Any,
+    ) -> None:
+        """Keep the options. ``rate`` limits the calls per second of each key; ``tick`` is the clock of this limit."""
+        self._store = store
+        self._authenticate = authenticate
+        self._rate = rate
+        self._clock = clock
+        self._tick = tick
+        self._on_failure = on_failure
+        self._engine_options = engine_options
+        self._router = Router((*ROUTES, *DOCUMENTS))
+        self._active = 0
+        self.state: State
+        self._loading: asyncio.Task[None] | None = None
+
+    # --- start and end --------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Begin to load the experiments."""
+        metrics = Metrics()
+
+        def count(committed: Committed) -> None:
+            metrics.sizes.add(committed.events)
+            metrics.times.add(committed.seconds)
+
+        engine = Engine(
+            self._store, clock=self._clock, on_commit=count, on_failure=self._on_failure, **self._engine_options
+        )
+        self.state = State(engine, metrics, rate=self._rate, tick=self._tick)
+        self._loading = asyncio.create_task(self._load(engine))
+
+    async def _load(self, engine: Engine) -> None:
+        try:
+            await engine.load()
+        except RobanditError as error:
+            engine.progress = str(error)
+            self._on_failure(error)
+        except Exception as error:
+            traceback.print_exc()
+            self._on_failure(StoreError(f"the log cannot be loaded: {type(error).__name__}: {error}"))
+
+    async def ready(self) -> None:
+        """Wait until all experiments are loaded."""
+        assert self._loading is not None
+        await self._loading
+
+    async def stop(self) -> None:
+        """Take snapshots and close the log."""
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.gather(self._loading, return_exceptions=True)
+            await self.state.engine.close()
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await self.start()
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.stop()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    # --- requests -------------------------------------------------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        self._active += 1
+        try:
+            try:
+                result = await self._answered(scope, receive)
+            except Exception as error:
+                result = self._problem(error)
+            self.state.metrics.answers[result.status] += 1
+            await _send(send, result)
+        finally:
+            self._active -= 1
+
+    async def _answered(self, scope: Scope, receive: Receive) -> Answer:
+        route, parameters = self._router.find(scope["method"], scope["raw_path"])
+        key_header = length = host = origin = None
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                key_header = value
+            elif name == b"content-length":
+                length = value
+            elif name == b"host":
+                host = value
+            elif name == b"origin":
+                origin = value
+        key = _ANYBODY
+        if not self._authenticate:
+            _check_local(host, origin)
+        state = self.state
+        if route.scope is not None:
+            if self._authenticate:
+                key = state.keys.holder(key_header, state.engine.clock())
+            state.rates.check(key.id)
+            limited = parameters[0] if route.path.startswith("/v1/experiments/") else None
+            if route.path != "/v1/experiments":  # the list shows what the key may read
+                access.check(key, route.scope, limited)
+            elif route.scope not in key.scopes and "admin" not in key.scopes:
+                access.check(key, route.scope, None)
+            if self._active > MOST_REQUESTS:
+                raise Refusal("unavailable", f"{self._active:,} calls are being answered: try again in a second", RETRY)
+        if not route.early and not state.engine.loaded:
+            raise Refusal("unavailable", f"The server is {state.engine.progress}: try again in a second", RETRY)
+        body = await body_of(receive, length)
+        if route.body is None and body:
+            raise Refusal("malformed", "This call has no body: send none")
+        query = query_of(scope["query_string"], route)
+        return await route.handler(state, Request(parameters, query, key, body))
+
+    def _problem(self, error: Exception) -> Answer:
+        problem, headers = problem_of(error)
+        if problem.status == 500:
+            traceback.print_exception(error, file=sys.stderr)
+        return Answer(problem.status, encode(problem), MEDIA, headers)
+
+
+def _check_local(host: bytes | None, origin: bytes | None) -> None:
+    """Refuse calls that pages of other sites make in the browser of this machine's user. Without keys, they could do all."""
+    name = (host or b"").decode("latin-1")
+    if _without_port(name) not in _LOOPBACK:
+        raise Refusal("forbidden", f"Without keys, the server answers only calls to {_LOOPBACK[0]} or {_LOOPBACK[1]}")
+    if origin is not None and origin.decode("latin-1").partition("://")[2] != name:
+        raise Refusal("forbidden", "Without keys, the server answers no calls from pages of other sites")
+
+
+def _without_port(host: str) -> str:
+    head, colon, port = host.rpartition(":")
+    return head if colon and port.isdigit() else host
+
+
+async def _send(send: Send, result: Answer) -> None:
+    whole = isinstance(result.body, bytes)
+    headers = [(b"content-type", result.media)] if result.body or result.media != JSON else []
+    headers += [*result.headers, *_ALWAYS]
+    if whole:
+        headers.append((b"content-length", str(len(result.body)).encode()))  # type: ignore[arg-type]
+    await send({"type": "http.response.start", "status": result.status, "headers": headers})
+    if isinstance(result.body, bytes):
+        await send({"type": "http.response.body", "body": result.body})
+        return
+    async for part in result.body:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,430 @@
+"""The bodies of requests and answers. Their descriptions are part of the OpenAPI document."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from robandit.decisions.experiment import LONGEST_ID
+from robandit.decisions.settings import DEFAULT_OPEN, LONGEST_NAME, LONGEST_WINDOW, MOST_ARMS, MOST_OPEN
+from robandit.inputs import checked_reward
+from robandit.kernel.loops import LARGEST_REWARD
+from robandit.service.problems import Problem, Refusal
+
+MOST_ITEMS = 1_000
+LONGEST_CONTEXT = 65_536
+
+Name = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._\-]{{0,{LONGEST_NAME - 1}}}$")]
+ArmName = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{1,{LONGEST_NAME}}}$")]
+Id = Annotated[str, Meta(pattern=rf"^[ -~]{{1,{LONGEST_ID}}}$", examples=["018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"])]
+Value = Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
+Seconds = Annotated[float, Meta(description="Seconds since 1970 (UTC).")]
+Seq = Annotated[int, Meta(ge=0, description="The number of the last event of the experiment that the answer includes.")]
+Number = Annotated[
+    float | Literal["infinity", "-infinity"] | None,
+    Meta(description="A number. null: not known yet. JSON has no infinity, so it is written as text."),
+]
+Propensity = Annotated[
+    float | None,
+    Meta(
+        description="The probability of the choice. null: the choice was deterministic, or its probability is unknown."
+    ),
+]
+
+
+class _Request(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class NewExperiment(_Request):
+    """The settings of a new experiment."""
+
+    arms: Annotated[list[ArmName], Meta(min_length=1, max_length=MOST_ARMS, description="Different names.")]
+    policy: Annotated[
+        str | None,
+        Meta(
+            description="In the notation of specs. null: AdaKLUCB.", examples=["AdaRUCB", "EpsilonGreedy(epsilon=0.05)"]
+        ),
+    ] = None
+    minimize: Annotated[bool, Meta(description="Rewards are costs: small ones are good. Send them as they are.")] = (
+        False
+    )
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    reward_window: Annotated[
+        Annotated[float, Meta(gt=0, le=LONGEST_WINDOW)] | None,
+        Meta(description="Seconds after which a decision without a reward expires. null: never."),
+    ] = None
+    on_expiry: Annotated[
+        Value | Literal["drop"], Meta(description="What an expired decision teaches: nothing, or this value.")
+    ] = "drop"
+    max_open: Annotated[
+        Annotated[int, Meta(ge=1, le=MOST_OPEN)] | None,
+        Meta(description=f"The most decisions that may wait for rewards. null: {DEFAULT_OPEN}."),
+    ] = None
+
+
+class NewDecision(_Request):
+    """A request for a decision."""
+
+    id: Annotated[
+        Id | None, Meta(description="Makes the call safe to repeat. A UUIDv7 is advised. null: the server makes one.")
+    ] = None
+    among: Annotated[
+        Annotated[list[ArmName], Meta(min_length=1, max_length=MOST_ARMS)] | None,
+        Meta(description="Choose among these arms only. null: all active arms."),
+    ] = None
+    arm: Annotated[ArmName | None, Meta(description="Record this arm, which was chosen elsewhere. Excludes among.")] = (
+        None
+    )
+    context: Annotated[
+        msgspec.Raw | msgspec.UnsetType, Meta(description="Any JSON up to 64 KiB. It is stored, and not used.")
+    ] = msgspec.UNSET
+
+
+class NewReward(_Request):
+    """The reward of a decision."""
+
+    id: Annotated[Id, Meta(description="The id of the decision.")]
+    value: Annotated[
+        float,
+        Meta(
+            ge=-LARGEST_REWARD,
+            le=LARGEST_REWARD,
+            description="A finite number within +-1e150: 0, or at least 1e-130 in size.",
+        ),
+    ]
+
+
+class NewDecisions(_Request):
+    """Requests for several decisions."""
+
+    items: Annotated[list[NewDecision], Meta(min_length=1, max_length=MOST_ITEMS)]
+
+
+class NewRewards(_Request):
+    """The rewards of several decisions."""
+
+    items: Annotated[list[NewReward], Meta(min_length=1, max_length=MOST_ITEMS)]
+
+
+class Items(_Request):
+    """A batch whose items are decoded one by one, so that a wrong one does not spoil the others."""
+
+    items: Annotated[list[msgspec.Raw], Meta(min_length=1, max_length=MOST_ITEMS)]
+
+
+class NewArm(_Request):
+    """A new arm."""
+
+    arm: ArmName
+
+
+class ArmState(_Request):
+    """The state that an arm shall have."""
+
+    state: Annotated[
+        Literal["active", "paused", "retired"],
+        Meta(description="A retired arm stays retired; its late rewards are learned."),
+    ]
+
+
+Scope = Literal["decide", "reward", "read", "admin"]
+
+
+class NewKey(_Request):
+    """A new access key."""
+
+    scopes: Annotated[list[Scope], Meta(min_length=1, max_length=4, description="admin includes the others.")]
+    experiments: Annotated[
+        Annotated[list[Name], Meta(min_length=1, max_length=MOST_ARMS)] | None,
+        Meta(description="The experiments that the key is limited to. null: all."),
+    ] = None
+    expires_in: Annotated[
+        Annotated[float, Meta(gt=0, le=LONGEST_WINDOW)] | None, Meta(description="Seconds. null: never.")
+    ] = None
+    note: Annotated[str, Meta(max_length=200, description="For people: who uses the key.")] = ""
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------------
+
+
+class Decision(msgspec.Struct, kw_only=True):
+    """A decision."""
+
+    id: str
+    experiment: str
+    arm: str
+    propensity: Propensity
+    time: Seconds
+    seq: Seq
+
+
+class Reward(msgspec.Struct, kw_only=True):
+    """A reward that was recorded."""
+
+    id: str
+    experiment: str
+    arm: str
+    value: float
+    outcome: Annotated[Literal["applied", "late"], Meta(description="late: recorded, but not learned.")]
+    reason: Annotated[
+        Literal["window", "reset"] | None, Meta(description="Why it is late: after the window, or after a reset.")
+    ]
+    time: Seconds
+    seq: Seq
+
+
+class DecisionItem(msgspec.Struct, kw_only=True):
+    """The answer to one item of a batch."""
+
+    status: int
+    replayed: bool = False
+    decision: Decision | None = None
+    problem: Problem | None = None
+
+
+class RewardItem(msgspec.Struct, kw_only=True):
+    """The answer to one item of a batch."""
+
+    status: int
+    replayed: bool = False
+    reward: Reward | None = None
+    problem: Problem | None = None
+
+
+class Decisions(msgspec.Struct, kw_only=True):
+    """The answers to the items, in the same order."""
+
+    items: list[DecisionItem]
+
+
+class Rewards(msgspec.Struct, kw_only=True):
+    """The answers to the items, in the same order."""
+
+    items: list[RewardItem]
+
+
+class Settings(msgspec.Struct, kw_only=True):
+    """The settings with which an experiment was created."""
+
+    arms: list[str]
+    policy: str
+    minimize: bool
+    seed: int | None
+    reward_window: float | None
+    on_expiry: float | Literal["drop"]
+    max_open: int
+
+
+class Counts(msgspec.Struct, kw_only=True):
+    """Events since the last reset."""
+
+    decisions: int
+    rewards: Annotated[int, Meta(description="Rewards that were learned.")]
+    late: int
+    expired: int
+    open: Annotated[int, Meta(description="Decisions that wait for their rewards.")]
+
+
+class Arm(msgspec.Struct, kw_only=True):
+    """An arm of an experiment."""
+
+    arm: str
+    state: Literal["active", "paused", "retired"]
+    pulls: Annotated[int, Meta(description="The number of rewards learned.")]
+
+
+class Summary(msgspec.Struct, kw_only=True):
+    """An experiment at a glance."""
+
+    name: str
+    state: Literal["running", "paused"]
+    created: Seconds
+    seq: Seq
+    epoch: Annotated[int, Meta(description="The number of resets.")]
+    settings: Settings
+    counts: Counts
+    arms: list[Arm]
+
+
+class Experiments(msgspec.Struct, kw_only=True):
+    """All experiments that the key may read, by name."""
+
+    experiments: list[Summary]
+
+
+class ArmEstimates(Arm, kw_only=True):
+    """What is known of an arm. All numbers have the sign and the unit of the rewards that were sent."""
+
+    mean: Annotated[Number, Meta(description="A trimmed mean of a sample of at most 2,048 rewards.")] = None
+    low: Annotated[
+        Number, Meta(description="Its lower 95 % limit. -infinity: the rewards are skewed to that side.")
+    ] = None
+    high: Annotated[Number, Meta(description="Its upper 95 % limit.")] = None
+    policy: Annotated[dict[str, Number], Meta(description="The policy's own numbers, such as its mean and index.")] = {}
+
+
+class Tail(msgspec.Struct, kw_only=True):
+    """The tail of an arm's rewards on one side of the median."""
+
+    index: Number
+    low: Number
+    high: Number
+    light: Annotated[bool, Meta(description="Whether the tail is not heavy.")]
+
+
+class ArmTails(msgspec.Struct, kw_only=True):
+    """The tails of an arm's rewards; null if there are too few."""
+
+    arm: str
+    left: Tail | None
+    right: Tail | None
+
+
+class Diagnosis(msgspec.Struct, kw_only=True):
+    """What the rewards say of their tails and of the policy's assumption."""
+
+    leading: Annotated[str, Meta(description="The arm with the most rewards.")]
+    contradicted: Annotated[bool | None, Meta(description="Whether its rewards contradict the policy's assumption.")]
+    assumption: str
+    advice: Annotated[str, Meta(description="The policy that suits these rewards, and why.")]
+    tails: list[ArmTails]
+    changes: Annotated[list[str], Meta(description="Changes over time that were noticed, oldest first.")]
+
+
+class Experiment(Summary, kw_only=True):
+    """An experiment with its estimates."""
+
+    arms: list[ArmEstimates]  # type: ignore[assignment]
+    diagnosis: Annotated[Diagnosis | None, Meta(description="null before the first reward.")] = None
+    warnings: Annotated[list[str], Meta(description="What a person should know, in sentences.")] = []
+
+
+class Explanation(Decision, kw_only=True):
+    """A decision with what was known when it was made."""
+
+    observed: Annotated[bool, Meta(description="Whether the arm was chosen elsewhere.")]
+    among: list[str] | None
+    context: Any
+    policy: str
+    version: Annotated[str, Meta(description="The version of Robandit that decided.")]
+    arms: Annotated[
+        list[ArmEstimates], Meta(description="The arms, with the policy's estimates and indices, right before.")
+    ]
+    status: Literal["open", "rewarded", "expired", "reset"]
+    reward: Annotated[Reward | None, Meta(description="The reward, also a late one.")]
+    expired: Annotated[Seconds | None, Meta(description="When it expired, if it did.")]
+
+
+class LogRow(msgspec.Struct, kw_only=True):
+    """An event of the log."""
+
+    seq: int
+    time: Seconds
+    kind: str
+    id: str
+    arm: str | None = None
+    reward: float | None = None
+    learned: Annotated[bool, Meta(description="Whether the policy learned this reward.")] = False
+    propensity: float | None = None
+    decided: Annotated[float | None, Meta(description="When the decision of this reward was made.")] = None
+    context: Any = None
+
+
+class Key(msgspec.Struct, kw_only=True):
+    """An access key, without its secret."""
+
+    id: str
+    scopes: list[str]
+    experiments: list[str] | None
+    note: str
+    created: Seconds
+    expires: Seconds | None
+    revoked: Seconds | None
+
+
+class MadeKey(Key, kw_only=True):
+    """A new access key. The secret is shown only here."""
+
+    key: str
+
+
+class Keys(msgspec.Struct, kw_only=True):
+    """All access keys."""
+
+    keys: list[Key]
+
+
+class Entry(msgspec.Struct, kw_only=True):
+    """An action of an administrator."""
+
+    seq: int
+    time: Seconds
+    key: str
+    action: str
+    subject: str
+    detail: Any
+
+
+class AuditLog(msgspec.Struct, kw_only=True):
+    """Actions of administrators, oldest first."""
+
+    entries: list[Entry]
+
+
+class Health(msgspec.Struct, kw_only=True):
+    """The state of the server."""
+
+    status: str
+    version: str
+
+
+Body = TypeVar("Body")
+_encoder = msgspec.json.Encoder()
+encode = _encoder.encode
+
+
+def decoder(kind: type[Body]) -> Any:
+    """Return a function that decodes the body of a request, and refuses one that does not fit."""
+    decode = msgspec.json.Decoder(kind).decode
+
+    def decoded(body: bytes) -> Body:
+        try:
+            return decode(body)
+        except msgspec.ValidationError as error:
+            raise Refusal("invalid", _in_words(str(error)), parameter=_place(str(error))) from None
+        except msgspec.DecodeError as error:
+            _check_numbers(body)
+            raise Refusal("malformed", f"The body is not valid JSON: {str(error)[:200]}") from None
+        except UnicodeDecodeError:
+            raise Refusal("malformed", "The body is not valid UTF-8: send JSON in UTF-8") from None
+
+    return decoded
+
+
+def _in_words(error: str) -> str:
+    """Return msgspec's message with the field first: "value: expected `float`, got `str`"."""
+    text, _, place = error.partition(" - at ")
+    field = place.strip("`").removeprefix("$").lstrip(".")
+    text = text[:1].lower() + text[1:]
+    return f"{field}: {text}" if field else f"The body is wrong: {text}"
+
+
+def _place(error: str) -> str | None:
+    field = error.partition(" - at ")[2].strip("`").removeprefix("$").lstrip(".")
+    return field or None
+
+
+def _check_numbers(body: bytes) -> None:
+    """Refuse NaN and infinity by their rule. They are not JSON, but Python and others write them."""
+    found: list[str] = []
+    try:
+        json.loads(body, parse_constant=found.append)
+    except (ValueError, RecursionError):
+        return
+    if found:
+        value = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}[found[0]]
+        checked_reward(value)  # raises, with the rule

@@ -1,0 +1,173 @@
+"""The calls that create, show and change experiments and their arms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from robandit.decisions.experiment import Experiment, Recorded
+from robandit.diagnostics.diagnosis import Diagnosis
+from robandit.diagnostics.tails import TailIndex
+from robandit.service import access, bodies
+from robandit.service.answers import arm_estimates, json_number
+from robandit.service.bodies import decoder
+from robandit.service.http import Answer, Request, answer
+from robandit.service.state import State
+
+_settings = decoder(bodies.NewExperiment)
+_arm = decoder(bodies.NewArm)
+_state = decoder(bodies.ArmState)
+
+
+async def create(state: State, request: Request) -> Answer:
+    """Handle PUT experiments/{name}."""
+    state.engine.check_room()
+    given = _settings(request.body)
+    name = request.parameters[0]
+    experiment, new = state.engine.create(
+        name,
+        arms=given.arms,
+        policy=given.policy,
+        minimize=given.minimize,
+        seed=given.seed,
+        reward_window=given.reward_window,
+        on_expiry=given.on_expiry,
+        max_open=given.max_open,
+    )
+    if new:
+        state.engine.audit(request.key.id, "create", name)
+    await state.engine.settled()
+    return answer(summary_of(experiment), 201 if new else 200)
+
+
+async def overview(state: State, request: Request) -> Answer:
+    """Handle GET experiments: those that the key may read."""
+    await state.engine.settled()
+    readable = [each for each in state.engine.experiments.values() if access.may(request.key, "read", each.name)]
+    ordered = sorted(readable, key=lambda experiment: experiment.name)
+    return answer(bodies.Experiments(experiments=[summary_of(each) for each in ordered]))
+
+
+async def show(state: State, request: Request) -> Answer:
+    """Handle GET experiments/{name}."""
+    experiment = state.engine.find(request.parameters[0])
+    study = await state.studies.study(experiment)
+    await state.engine.settled()
+    summary = summary_of(experiment)
+    diagnosis = None if study is None else study.diagnosis
+    return answer(
+        bodies.Experiment(
+            **{name: getattr(summary, name) for name in summary.__struct_fields__ if name != "arms"},
+            arms=arm_estimates(experiment.bandit, study),
+            diagnosis=None if diagnosis is None else _diagnosis(diagnosis),
+            warnings=[] if diagnosis is None else _warnings(diagnosis),
+        )
+    )
+
+
+async def remove(state: State, request: Request) -> Answer:
+    """Handle DELETE experiments/{name}."""
+    name = request.parameters[0]
+    state.engine.check_room()
+    state.engine.remove(name)
+    state.metrics.calls.pop(name, None)
+    state.engine.audit(request.key.id, "delete", name)
+    await state.engine.settled()
+    return Answer(204, b"")
+
+
+async def pause(state: State, request: Request) -> Answer:
+    """Handle POST pause."""
+    return await _changed(state, request, "pause", lambda experiment: experiment.pause())
+
+
+async def resume(state: State, request: Request) -> Answer:
+    """Handle POST resume."""
+    return await _changed(state, request, "resume", lambda experiment: experiment.resume())
+
+
+async def reset(state: State, request: Request) -> Answer:
+    """Handle POST reset."""
+    return await _changed(state, request, "reset", lambda experiment: state.engine.reset(experiment.name))
+
+
+async def add_arm(state: State, request: Request) -> Answer:
+    """Handle POST arms."""
+    arm = _arm(request.body).arm
+    return await _changed(state, request, "add arm", lambda experiment: experiment.add_arm(arm), {"arm": arm}, 201)
+
+
+async def change_arm(state: State, request: Request) -> Answer:
+    """Handle PATCH arms/{arm}."""
+    arm, wanted = request.parameters[1], _state(request.body).state
+    detail = {"arm": arm, "state": wanted}
+    return await _changed(state, request, "change arm", lambda experiment: experiment.change_arm(arm, wanted), detail)
+
+
+async def _changed(
+    state: State, request: Request, action: str, change: Any, detail: Any = None, status: int = 200
+) -> Answer:
+    """Make a change, and record it in the audit log in the same commit. A change that changes nothing is not recorded."""
+    state.engine.check_room()
+    experiment = state.engine.find(request.parameters[0])
+    made: Recorded | None = change(experiment)
+    if made is not None:
+        state.engine.audit(request.key.id, action, experiment.name, detail)
+    await state.engine.settled()
+    return answer(summary_of(experiment), status)
+
+
+def summary_of(experiment: Experiment) -> bodies.Summary:
+    """Return an experiment at a glance."""
+    bandit, settings, counts = experiment.bandit, experiment.settings, experiment.counts
+    return bodies.Summary(
+        name=experiment.name,
+        state="paused" if experiment.paused else "running",
+        created=experiment.created,
+        seq=experiment.seq,
+        epoch=experiment.epoch,
+        settings=bodies.Settings(
+            arms=list(settings.arms),
+            policy=repr(bandit.policy),
+            minimize=settings.minimize,
+            seed=settings.seed,
+            reward_window=settings.reward_window,
+            on_expiry=settings.on_expiry,
+            max_open=settings.max_open,
+        ),
+        counts=bodies.Counts(
+            decisions=counts["decided"],
+            rewards=counts["rewarded"],
+            late=counts["late"],
+            expired=counts["expired"],
+            open=bandit.open_count,
+        ),
+        arms=[bodies.Arm(arm=arm, state=state, pulls=pulls) for arm, state, pulls in bandit.pulls()],
+    )
+
+
+def _diagnosis(diagnosis: Diagnosis) -> bodies.Diagnosis:
+    return bodies.Diagnosis(
+        leading=diagnosis.leading.arm,
+        contradicted=diagnosis.contradicted,
+        assumption=diagnosis.words(),
+        advice=str(diagnosis.advice),
+        tails=[bodies.ArmTails(arm=arm.arm, left=_tail(arm.left), right=_tail(arm.right)) for arm in diagnosis.arms],
+        changes=[str(change) for change in diagnosis.changes],
+    )
+
+
+def _tail(tail: TailIndex | None) -> bodies.Tail | None:
+    if tail is None or math.isnan(tail.index):
+        return None
+    return bodies.Tail(
+        index=json_number(tail.index), low=json_number(tail.low), high=json_number(tail.high), light=tail.light
+    )
+
+
+def _warnings(diagnosis: Diagnosis) -> list[str]:
+    """Return what a person should know, in sentences."""
+    warnings = [diagnosis.advice.question] if diagnosis.advice.question else []
+    if diagnosis.contradicted:
+        warnings.append(f"{diagnosis.policy.name}: {diagnosis.words()}.")
+    return [*warnings, *(f"{change}." for change in diagnosis.changes)]

@@ -1,0 +1,47 @@
+"""The calls that machines make about the server itself: health, readiness and metrics."""
+
+from __future__ import annotations
+
+from robandit import __version__
+from robandit.service import bodies
+from robandit.service.http import Answer, Request, answer
+from robandit.service.state import State
+
+GROWTH = 0.1  # the tails are studied again for /metrics after this relative growth of the number of rewards
+
+
+async def healthz(state: State, request: Request) -> Answer:
+    """Handle GET /healthz: the process is alive."""
+    return answer(bodies.Health(status="ok", version=__version__))
+
+
+async def readyz(state: State, request: Request) -> Answer:
+    """Handle GET /readyz: all logs are folded. Policies decide at once, interpreted until they are compiled."""
+    engine = state.engine
+    status = "the store has failed" if engine.failure is not None else engine.progress
+    ready = engine.loaded and engine.failure is None
+    return answer(bodies.Health(status=status, version=__version__), 200 if ready else 503)
+
+
+async def metrics(state: State, request: Request) -> Answer:
+    """Handle GET /metrics."""
+    experiments = sorted(state.engine.experiments.values(), key=lambda experiment: experiment.name)
+    tails = []
+    for experiment in experiments:
+        study = await state.studies.study(experiment, growth=GROWTH)
+        if study is not None:
+            tails.append(({"experiment": experiment.name}, study.heaviest()))
+    text = state.metrics.text(
+        {
+            "robandit_open_decisions": (
+                "Decisions that wait for their rewards.",
+                [({"experiment": each.name}, each.bandit.open_count) for each in experiments],
+            ),
+            "robandit_tail_index": (
+                "The smaller tail index of the leading arm: the variance is infinite below 2, +Inf means light tails.",
+                tails,
+            ),
+            "robandit_waiting_events": ("Events that wait for a commit.", [({}, state.engine.waiting)]),
+        }
+    )
+    return Answer(200, text.encode(), b"text/plain; version=0.0.4; charset=utf-8")

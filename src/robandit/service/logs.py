@@ -1,0 +1,187 @@
+"""GET log: the events of an experiment as a stream, as NDJSON, CSV or Parquet.
+
+Pages of events are read in another thread with a reader of its own, so a long log neither fills the memory nor stops other calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from robandit.decisions.events import decoded, payload_of
+from robandit.service import bodies
+from robandit.service.http import Answer, Request
+from robandit.service.problems import Refusal
+from robandit.service.state import State
+from robandit.storage import Event, Store
+
+PAGE = 2_000
+PART = 1 << 18
+FORMATS = {
+    "ndjson": b"application/x-ndjson",
+    "csv": b"text/csv; charset=utf-8",
+    "parquet": b"application/vnd.apache.parquet",
+}
+COLUMNS = bodies.LogRow.__struct_fields__
+
+
+async def log(state: State, request: Request) -> Answer:
+    """Handle GET log."""
+    experiment = state.engine.find(request.parameters[0])
+    query = request.query
+    form = _choice(query.get("format", "ndjson"), "format", tuple(FORMATS))
+    learned = _choice(query.get("learned", "false"), "learned", ("true", "false")) == "true"
+    after = _integer(query.get("after", "0"), "after")
+    most = _integer(query["limit"], "limit") if "limit" in query else None
+    await state.engine.settled()
+    pages = _pages(state.engine.store, experiment.number, after, experiment.seq, learned, most)
+    streams = {"ndjson": _ndjson, "csv": _csv, "parquet": _parquet}
+    headers = (
+        (b"robandit-minimize", b"true" if experiment.settings.minimize else b"false"),
+        (b"robandit-seq", str(experiment.seq).encode()),
+        (b"content-disposition", f'attachment; filename="{experiment.name}.{form}"'.encode()),
+    )
+    return Answer(200, streams[form](pages), FORMATS[form], headers)
+
+
+def _choice(given: str, name: str, allowed: Sequence[str]) -> str:
+    if given not in allowed:
+        rule = f"one of {', '.join(allowed)}"
+        raise Refusal("invalid", f"{name} = {given[:40]!r} must be {rule}", parameter=name, rule=rule)
+    return given
+
+
+def _integer(given: str, name: str) -> int:
+    if not (given.isascii() and given.isdigit() and len(given) <= 18):
+        rule = "an integer >= 0"
+        raise Refusal("invalid", f"{name} = {given[:40]!r} must be {rule}", parameter=name, rule=rule)
+    return int(given)
+
+
+def row_of(event: Event) -> bodies.LogRow:
+    """Return an event as a row of the log."""
+    payload: Any = payload_of(event)
+    value = getattr(payload, "value", None)
+    propensity = getattr(payload, "propensity", None)
+    context = getattr(payload, "context", msgspec.UNSET)
+    return bodies.LogRow(
+        seq=event.seq,
+        time=event.time,
+        kind=event.kind,
+        id=event.id,
+        arm=getattr(payload, "arm", None),
+        reward=value,
+        learned=value is not None and event.kind in ("rewarded", "expired"),
+        propensity=None if propensity == "unknown" else propensity,
+        decided=getattr(payload, "decided", None),
+        context=decoded(context),
+    )
+
+
+async def _pages(
+    store: Store, number: int, after: int, last: int, learned: bool, most: int | None
+) -> AsyncIterator[list[bodies.LogRow]]:
+    """Yield the rows after a number, up to the last event that was stored when the call came."""
+    left = last if most is None else most
+
+    while after < last and left > 0:
+        after, rows = await asyncio.to_thread(_page, store, number, after, last, learned)
+        yield rows[:left]
+        left -= len(rows[:left])
+
+
+def _page(store: Store, number: int, after: int, last: int, learned: bool) -> tuple[int, list[bodies.LogRow]]:
+    """Return the number of the last event of the next page, and its rows. Each page may be read by another thread."""
+    reader = store.reader()
+    try:
+        events = reader.events(number, after, min(PAGE, last - after))
+    finally:
+        reader.close()
+    rows = [row for event in events if (row := row_of(event)).learned or not learned]
+    return (events[-1].seq if events else last), rows
+
+
+async def _ndjson(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncIterator[bytes]:
+    async for rows in pages:
+        if rows:
+            yield b"".join([bodies.encode(row) + b"\n" for row in rows])
+
+
+async def _csv(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncIterator[bytes]:
+    yield _csv_lines([list(COLUMNS)])
+    async for rows in pages:
+        if rows:
+            yield _csv_lines(_cells(row) for row in rows)
+
+
+def _csv_lines(rows: Any) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
+
+
+def _cells(row: bodies.LogRow) -> Iterator[Any]:
+    for name in COLUMNS:
+        value = getattr(row, name)
+        if name == "context":
+            yield "" if value is None else bodies.encode(value).decode()
+        elif isinstance(value, bool):
+            yield "true" if value else "false"
+        else:
+            yield "" if value is None else repr(value) if isinstance(value, float) else value
+
+
+async def _parquet(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncIterator[bytes]:
+    """Write a file first, since its index stands at its end."""
+    with tempfile.TemporaryDirectory(prefix="robandit-") as folder:
+        parts: list[Path] = []
+        async for rows in pages:
+            parts.append(Path(folder) / f"{len(parts)}.parquet")
+            await asyncio.to_thread(_write_parquet, rows, parts[-1])
+        whole = Path(folder) / "log.parquet"
+        await asyncio.to_thread(_join_parquet, parts, whole)
+        with whole.open("rb") as file:
+            while block := await asyncio.to_thread(file.read, PART):
+                yield block
+
+
+def _write_parquet(rows: list[bodies.LogRow], path: Path) -> None:
+    import polars as pl
+
+    columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
+    columns["context"] = [None if each is None else bodies.encode(each).decode() for each in columns["context"]]
+    pl.DataFrame(columns, schema=_schema()).write_parquet(path)
+
+
+def _schema() -> dict[str, Any]:
+    import polars as pl
+
+    text, real = pl.String(), pl.Float64()
+    return {
+        "seq": pl.Int64(),
+        "time": real,
+        "kind": text,
+        "id": text,
+        "arm": text,
+        "reward": real,
+        "learned": pl.Boolean(),
+        "propensity": real,
+        "decided": real,
+        "context": text,
+    }
+
+
+def _join_parquet(parts: list[Path], whole: Path) -> None:
+    import polars as pl
+
+    if not parts:
+        pl.DataFrame(schema=_schema()).write_parquet(whole)
+    else:
+        pl.scan_parquet(parts).sink_parquet(whole)

@@ -1,0 +1,97 @@
+"""Errors as answers: `application/problem+json` (RFC 9457), with a status and a code for programs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from robandit.errors import (
+    Conflict,
+    DecisionError,
+    HorizonReached,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    RobanditError,
+    StoreError,
+    UnavailableArm,
+    UnknownArm,
+)
+from robandit.wording import visible
+
+LONGEST_DETAIL = 600
+MEDIA = b"application/problem+json"
+
+
+class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Why a call failed."""
+
+    title: str
+    status: Annotated[int, msgspec.Meta(ge=400, le=599)]
+    detail: str
+    """What was wrong, the rule, and the way out."""
+    code: str
+    """A fixed word for programs."""
+    parameter: str | None = None
+    """The field that was wrong, if it was one."""
+    rule: str | None = None
+    """What the field must be."""
+
+
+class Refusal(Exception):
+    """A call that the HTTP layer itself refuses."""
+
+    def __init__(self, code: str, detail: str, headers: tuple[tuple[bytes, bytes], ...] = (), **fields: Any) -> None:
+        """Store what the answer needs. ``code`` is one of `STATUS`."""
+        super().__init__(detail)
+        self.problem = problem(code, detail, **fields)
+        self.headers = headers
+
+
+STATUS: dict[str, tuple[int, str]] = {
+    "malformed": (400, "Malformed request"),
+    "no-key": (401, "No valid key"),
+    "forbidden": (403, "Not allowed"),
+    "not-found": (404, "Not found"),
+    "no-such-method": (405, "Method not allowed"),
+    "conflict": (409, "Conflict"),
+    "too-large": (413, "Request too large"),
+    "invalid": (422, "Invalid value"),
+    "too-many": (429, "Too many requests"),
+    "internal": (500, "Internal error"),
+    "unavailable": (503, "Not available"),
+}
+"""The status and the title of each code."""
+
+RETRY = ((b"retry-after", b"1"),)
+
+# The first class that fits counts.
+_CODES: tuple[tuple[type[RobanditError], str], ...] = (
+    (NotFound, "not-found"),
+    (Conflict, "conflict"),
+    (Overloaded, "too-many"),
+    (StoreError, "unavailable"),
+    (HorizonReached, "conflict"),
+    (UnavailableArm, "conflict"),
+    (DecisionError, "conflict"),
+    (UnknownArm, "invalid"),
+    (InvalidInput, "invalid"),
+)
+
+
+def problem(code: str, detail: str, **fields: Any) -> Problem:
+    """Return a problem. Characters that cannot be seen are escaped."""
+    status, title = STATUS[code]
+    return Problem(title=title, status=status, detail=visible(detail)[:LONGEST_DETAIL], code=code, **fields)
+
+
+def problem_of(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], ...]]:
+    """Return the problem that stands for an error, and headers."""
+    if isinstance(error, Refusal):
+        return error.problem, error.headers
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            fields = {"parameter": error.parameter, "rule": error.rule}
+            return problem(code, str(error), **fields), RETRY if code in ("too-many", "unavailable") else ()
+    return problem("internal", "The server met an unexpected error; its log has the details."), ()

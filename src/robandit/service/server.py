@@ -1,0 +1,112 @@
+"""Runs the application with uvicorn: sockets, signals, and the end."""
+
+from __future__ import annotations
+
+import ipaddress
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from robandit.errors import InvalidInput, RobanditError, StoreError
+from robandit.service.application import Service
+from robandit.storage import Store
+
+GRACE = 30  # seconds that calls have to finish after SIGTERM
+BACKLOG = 2_048
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. Port 0 takes any free one."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = socket.socket(family, kind, protocol)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InvalidInput(
+            f"{host}:{port} cannot be used: {reason}; choose another --port (0 takes a free one)"
+        ) from error
+    return found
+
+
+def url_of(listener: socket.socket) -> str:
+    """Return the address of a listening socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve(
+    store: Store,
+    listener: socket.socket,
+    *,
+    authenticate: bool = True,
+    rate: float | None = None,
+    on_start: Callable[[], object] = lambda: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT: then finish the calls, take snapshots and return. Raise the error if the store fails."""
+    failures: list[RobanditError] = []
+    server: uvicorn.Server
+
+    def fail(error: RobanditError) -> None:
+        failures.append(error)
+        server.should_exit = True
+
+    service = Service(store, authenticate=authenticate, rate=rate, on_failure=fail)
+    config = uvicorn.Config(
+        service,
+        lifespan="on",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=75,
+    )
+    server = _Server(config, on_start)
+    server.run(sockets=[listener])
+    if failures:
+        error = failures[0]
+        if isinstance(error, StoreError):
+            raise StoreError(f"{error}. The server has ended; what it acknowledged is stored")
+        raise error
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_start: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._on_start = on_start
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._on_start()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at SIGINT and SIGTERM, and end normally. (uvicorn would raise the signal again.)"""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -1,0 +1,75 @@
+"""Diagnoses of experiments, in another thread: one takes tens of milliseconds, in which nothing could be answered.
+
+A diagnosis is kept until there are new rewards, and a new one is made at most every `PAUSE` seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+import weakref
+from typing import Any, NamedTuple
+
+from robandit.decisions.experiment import Experiment
+from robandit.diagnostics.diagnosis import Diagnosis, diagnose
+from robandit.diagnostics.profile import Profile
+from robandit.diagnostics.study import Mean, trimmed
+
+PAUSE = 1.0
+
+
+class Study(NamedTuple):
+    """A diagnosis, and a trimmed mean of each arm with its limits."""
+
+    rewards: int
+    """The number of rewards at the time."""
+    made: float
+    """When it was made, by the monotonic clock."""
+    diagnosis: Diagnosis
+    means: list[Mean]
+
+    def heaviest(self) -> float:
+        """Return the smallest tail index of the leading arm; infinity if its tails are light, NaN if they are not known."""
+        tails = [tail for tail in (self.diagnosis.leading.left, self.diagnosis.leading.right) if tail is not None]
+        known = [math.inf if tail.light else tail.index for tail in tails if tail.light or not math.isnan(tail.index)]
+        return min(known, default=math.nan)
+
+
+class Studies:
+    """The newest study of each experiment."""
+
+    def __init__(self) -> None:
+        """Start without studies."""
+        self._newest: weakref.WeakKeyDictionary[Experiment, Study] = weakref.WeakKeyDictionary()
+        self._turn = asyncio.Semaphore(1)
+
+    async def study(self, experiment: Experiment, *, growth: float = 0.0) -> Study | None:
+        """Return a study of all rewards, or of the last ones if it is fresh or they have grown by less than ``growth`` since.
+
+        Return None without rewards.
+        """
+        rewards = experiment.bandit.counters()["rewards"]
+        if not rewards:
+            return None
+        if self._is_good(experiment, rewards, growth):
+            return self._newest[experiment]
+        async with self._turn:
+            if not self._is_good(experiment, rewards, growth):
+                rewards = experiment.bandit.counters()["rewards"]
+                kept = experiment.bandit.kept_rewards()
+                self._newest[experiment] = await asyncio.to_thread(_studied, experiment.bandit.policy, rewards, kept)
+            return self._newest[experiment]
+
+    def _is_good(self, experiment: Experiment, rewards: int, growth: float) -> bool:
+        newest = self._newest.get(experiment)
+        if newest is None:
+            return False
+        age = time.monotonic() - newest.made
+        return newest.rewards <= rewards <= newest.rewards * (1.0 + growth) or age < PAUSE
+
+
+def _studied(policy: Any, rewards: int, kept: Any) -> Study:
+    arms, minimize, changes = kept
+    means = [trimmed(Profile(arm.sample, minimize)) for arm in arms]
+    return Study(rewards, time.monotonic(), diagnose(policy, arms, minimize, changes), means)

@@ -1,0 +1,201 @@
+"""The contract of a store.
+
+A store keeps the log of every experiment. The log is the truth: all else is derived from it, or describes it.
+
+Durable
+    When `Store.commit` returns, everything in it survives a crash of the process and of the machine.
+Atomic
+    A commit is stored as a whole or not at all, also if the process is killed in the middle.
+Ordered
+    The events of an experiment have the numbers 1, 2, 3, ... A commit whose events do not follow the stored ones is refused, and
+    changes nothing. Events are never changed. They are removed only with their experiment.
+Unique
+    An experiment has at most one event of a kind with an id. A commit that would add a second one is refused, and changes nothing.
+Exclusive
+    One process at a time has a store open for writing. Another one that tries gets a `StoreError`.
+Readable
+    A `Reader` sees the state after a whole number of commits, never less than what was committed before it was asked. It never
+    waits for a commit, and no commit waits for it. Each reader belongs to one thread.
+Exact
+    Texts, bytes and 64-bit floats come back as they were stored.
+Versioned
+    A store of an older schema is brought forward when it is opened. A newer one is refused by name (`NewerFile`), a damaged one
+    too (`CorruptFile`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+
+class Event(NamedTuple):
+    """An event of the log."""
+
+    experiment: int
+    """The number of the experiment."""
+    seq: int
+    """The number of the event in its experiment, from 1."""
+    kind: str
+    id: str
+    payload: bytes
+    """JSON in UTF-8."""
+    time: float
+    """Seconds since 1970. The times of an experiment never decrease."""
+
+
+class StoredExperiment(NamedTuple):
+    """An experiment: its number, which is never used again, its name, and the number of its last event."""
+
+    number: int
+    name: str
+    head: int
+    epoch: int
+    """The number of resets."""
+    settings: bytes
+    """JSON in UTF-8."""
+
+
+class StoredKey(NamedTuple):
+    """An access key. Its secret part is not stored, only the SHA-256 hash of it."""
+
+    id: str
+    hash: bytes
+    scopes: tuple[str, ...]
+    experiments: tuple[str, ...] | None
+    """The experiments that it is limited to, or None for all."""
+    note: str
+    created: float
+    expires: float | None
+    revoked: float | None
+
+
+class AuditEntry(NamedTuple):
+    """An action of an administrator."""
+
+    seq: int
+    """The number of the entry, from 1. The store assigns it."""
+    time: float
+    key: str
+    """The id of the key that was used, or a name in brackets for actions without one."""
+    action: str
+    subject: str
+    """The experiment or the key that was changed."""
+    detail: bytes
+    """JSON in UTF-8."""
+
+
+class Create(NamedTuple):
+    """A change: a new experiment, without events."""
+
+    number: int
+    name: str
+    settings: bytes
+
+
+class Remove(NamedTuple):
+    """A change: remove an experiment with its events and snapshots."""
+
+    experiment: int
+
+
+class NewEpoch(NamedTuple):
+    """A change: an experiment was reset. Its snapshots are removed."""
+
+    experiment: int
+    epoch: int
+
+
+class Snapshot(NamedTuple):
+    """A change: the state of an experiment after its event ``seq``. The two newest ones are kept."""
+
+    experiment: int
+    seq: int
+    content: bytes
+
+
+class PutKey(NamedTuple):
+    """A change: a new key, or new fields of a known one."""
+
+    key: StoredKey
+
+
+class Audit(NamedTuple):
+    """A change: an action of an administrator."""
+
+    time: float
+    key: str
+    action: str
+    subject: str
+    detail: bytes
+
+
+Change: TypeAlias = Create | Remove | NewEpoch | Snapshot | PutKey | Audit
+KEPT_SNAPSHOTS = 2
+
+
+class Reader(ABC):
+    """Reads a store, in one thread."""
+
+    @abstractmethod
+    def experiments(self) -> list[StoredExperiment]:
+        """Return all experiments, in the order of their numbers."""
+
+    @abstractmethod
+    def find(self, experiment: int, kind: str, id: str) -> Event | None:
+        """Return the event of a kind with an id, or None."""
+
+    @abstractmethod
+    def events(self, experiment: int, after: int = 0, most: int = 1000) -> list[Event]:
+        """Return the next events after a number, in order, at most this many."""
+
+    @abstractmethod
+    def snapshots(self, experiment: int) -> list[tuple[int, bytes]]:
+        """Return the kept snapshots with the numbers of their last events, the newest first."""
+
+    @abstractmethod
+    def keys(self) -> list[StoredKey]:
+        """Return all keys, also expired and revoked ones, in the order in which they were made."""
+
+    @abstractmethod
+    def audit(self, after: int = 0, most: int = 1000) -> list[AuditEntry]:
+        """Return the next entries of the audit log after a number, in order, at most this many."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the reader. It cannot be used afterwards."""
+
+
+class Store(ABC):
+    """A store that is open for writing. See the promises at the top of this file."""
+
+    @abstractmethod
+    def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:
+        """Store events and changes. Experiments are made and removed first, then the events follow, then the other changes.
+
+        What belongs to an experiment that is removed in the same commit is not stored. Raises `StoreError` if something cannot be
+        stored, or breaks a promise. Only one thread may call it, always the same one.
+        """
+
+    @abstractmethod
+    def reader(self) -> Reader:
+        """Return a new reader, for the thread that calls it."""
+
+    @abstractmethod
+    def next_number(self) -> int:
+        """Return the number for the next experiment: larger than all that were ever used."""
+
+    @abstractmethod
+    def tidy(self) -> bool:
+        """Do a little housekeeping, such as removing events of removed experiments. Return whether more is left to do."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the store, and let other processes open it."""
+
+    @staticmethod
+    @abstractmethod
+    def backup(location: str, target: Path) -> None:
+        """Copy the store at a location into a new file while a server may be writing to it, and check the copy."""

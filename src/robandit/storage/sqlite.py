@@ -1,0 +1,362 @@
+"""A store in one SQLite file.
+
+One connection writes and checkpoints; readers are read-only. SQLite 3.7.0 to 3.51.2 could corrupt a database when two connections
+of different processes write and checkpoint at the same moment, so a lock file next to the database keeps a second writer out. The
+write-ahead log (WAL) lets readers go on while a commit is written. ``synchronous=FULL`` flushes the log to the disk before a commit
+returns; ``NORMAL`` ("relaxed") only at checkpoints.
+
+The package apsw brings its own SQLite, because that of Python is often years old.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from robandit.errors import CorruptFile, StoreError
+from robandit.files import check_format, named, shown
+from robandit.locks import locked
+from robandit.storage.base import (
+    KEPT_SNAPSHOTS,
+    Audit,
+    AuditEntry,
+    Change,
+    Create,
+    Event,
+    NewEpoch,
+    PutKey,
+    Reader,
+    Remove,
+    Snapshot,
+    Store,
+    StoredExperiment,
+    StoredKey,
+)
+from robandit.storage.schema import APPLICATION, STEPS, VERSION
+from robandit.validation import choice
+from robandit.wording import visible
+
+SYNCHRONOUS = {"full": 2, "relaxed": 1, "off": 0}
+"""The levels of durability. "off" is for measurements: a crash of the machine may damage the file."""
+PAGES_PER_CHECKPOINT = 4000  # 16 MB of log
+TIDIED_ROWS = 5000  # removed by one call of `tidy`, in some tens of milliseconds
+BUSY = 10_000  # milliseconds that a reader waits, such as while the log is rebuilt after a crash
+
+_INSERT = "INSERT INTO event VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?)"
+_EVENT = "SELECT experiment, seq, kind, id, CAST(payload AS BLOB), time FROM event WHERE experiment = ?"
+
+
+class SqliteReader(Reader):
+    """A read-only connection."""
+
+    def __init__(self, path: str) -> None:
+        """Open the connection."""
+        self._path = path
+        with _errors(path):
+            self._db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+            self._db.set_busy_timeout(BUSY)
+        self._run = self._db.execute
+
+    def experiments(self) -> list[StoredExperiment]:
+        """See `Reader`."""
+        query = "SELECT number, name, head, epoch, CAST(settings AS BLOB) FROM experiment ORDER BY number"
+        with _errors(self._path):
+            return [StoredExperiment(*row) for row in self._run(query)]
+
+    def find(self, experiment: int, kind: str, id: str) -> Event | None:
+        """See `Reader`."""
+        with _errors(self._path):
+            row = self._run(f"{_EVENT} AND kind = ? AND id = ?", (experiment, kind, id)).fetchone()
+        return None if row is None else Event(*row)
+
+    def events(self, experiment: int, after: int = 0, most: int = 1000) -> list[Event]:
+        """See `Reader`."""
+        with _errors(self._path):
+            rows = self._run(f"{_EVENT} AND seq > ? ORDER BY seq LIMIT ?", (experiment, after, most)).fetchall()
+        return list(map(Event._make, rows))
+
+    def snapshots(self, experiment: int) -> list[tuple[int, bytes]]:
+        """See `Reader`."""
+        query = "SELECT seq, content FROM snapshot WHERE experiment = ? ORDER BY seq DESC"
+        with _errors(self._path):
+            return list(self._run(query, (experiment,)))
+
+    def keys(self) -> list[StoredKey]:
+        """See `Reader`."""
+        with _errors(self._path):
+            return [_key(row) for row in self._run("SELECT * FROM key ORDER BY created, id")]
+
+    def audit(self, after: int = 0, most: int = 1000) -> list[AuditEntry]:
+        """See `Reader`."""
+        query = (
+            "SELECT seq, time, key, action, subject, CAST(detail AS BLOB) FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
+        )
+        with _errors(self._path):
+            return [AuditEntry(*row) for row in self._run(query, (after, most))]
+
+    def close(self) -> None:
+        """See `Reader`."""
+        self._db.close()
+
+
+class SqliteStore(Store):
+    """A database file that is open for writing."""
+
+    def __init__(self, path: str, *, durability: str = "full", create: bool = True) -> None:
+        """Lock and open the file, and bring its schema forward."""
+        choice(durability, "durability", SYNCHRONOUS)
+        self.path = os.path.realpath(named(path, "store"))
+        self._durability = durability
+        self._resources = ExitStack()
+        try:
+            self._open(create)
+        except BaseException:
+            self._resources.close()
+            raise
+
+    def _open(self, create: bool) -> None:
+        folder = Path(self.path).parent
+        if not folder.is_dir():
+            raise StoreError(
+                f"{shown(self.path)} cannot be opened: the folder {shown(folder)} does not exist; make it first"
+            )
+        if not create and not os.path.exists(self.path):
+            raise StoreError(f"{shown(self.path)} does not exist: name the file of a server, as in --store sqlite:PATH")
+        mine = self._resources.enter_context(locked(Path(f"{self.path}.lock"), wait=False))
+        if not mine:
+            raise StoreError(
+                f"{shown(self.path)} is used by another server: stop it first, or name another file with --store sqlite:PATH"
+            )
+        with _errors(self.path):
+            self._db = apsw.Connection(self.path)
+            self._resources.callback(self._db.close)
+            self._run = self._db.execute
+            self._check_kind()
+            self._run("PRAGMA journal_mode = WAL")
+            # A checkpoint also needs a flush, and schema changes must be durable: the level is lowered afterwards.
+            self._migrate()
+            self._run(f"PRAGMA synchronous = {SYNCHRONOUS[self._durability]}")
+            self._run(f"PRAGMA wal_autocheckpoint = {PAGES_PER_CHECKPOINT}")
+
+    def _check_kind(self) -> None:
+        application, version = self._pragma("application_id"), self._pragma("user_version")
+        tables = self._run("SELECT count(*) FROM sqlite_schema").get
+        if application != APPLICATION and (tables or version):
+            raise CorruptFile(
+                f"{shown(self.path)} is a database of another program: name another file with --store sqlite:PATH"
+            )
+        check_format(version, VERSION, self.path)
+
+    def _pragma(self, name: str) -> int:
+        value: int = self._run(f"PRAGMA {name}").get
+        return value
+
+    def _migrate(self) -> None:
+        version = self._pragma("user_version")
+        if version == VERSION:
+            return
+        with self._transaction():
+            for step in STEPS[version:]:
+                self._run(step)
+            self._run(f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._run("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._run("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._run("ROLLBACK")
+            raise
+
+    def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:
+        """See `Store`."""
+        removed = {change.experiment for change in changes if isinstance(change, Remove)}
+        kept = [event for event in events if event[0] not in removed] if removed else events
+        with _errors(self.path), self._transaction():
+            for change in changes:
+                if isinstance(change, Create | Remove):  # in order, since a name may be used again
+                    self._make(change)
+            if kept:
+                self._advance(kept)
+                self._db.executemany(_INSERT, kept)
+            for change in changes:
+                if not isinstance(change, Create | Remove) and getattr(change, "experiment", None) not in removed:
+                    self._make(change)
+
+    def _advance(self, events: Sequence[Event]) -> None:
+        """Move the heads of the experiments to their last new events."""
+        first: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for event in events:
+            number, seq = event[0], event[1]
+            if last.setdefault(number, seq - 1) != seq - 1:
+                raise StoreError(f"event {seq} of experiment {number} does not follow event {last[number]}")
+            first.setdefault(number, seq)
+            last[number] = seq
+        for number, seq in last.items():
+            self._run("UPDATE experiment SET head = ? WHERE number = ? AND head = ?", (seq, number, first[number] - 1))
+            if not self._db.changes():
+                raise StoreError(
+                    f"event {first[number]} of experiment {number} does not follow its last event in the store"
+                )
+
+    def _make(self, change: Change) -> None:
+        match change:
+            case Create():
+                self._run("INSERT INTO experiment VALUES (?, ?, 0, 0, CAST(? AS TEXT))", change)
+            case Remove(number):
+                self._run("INSERT INTO removed VALUES (?, 0)", (number,))
+                self._run("DELETE FROM snapshot WHERE experiment = ?", (number,))
+                self._run("DELETE FROM experiment WHERE number = ?", (number,))
+            case NewEpoch(number, epoch):
+                self._run("DELETE FROM snapshot WHERE experiment = ?", (number,))
+                self._run("UPDATE experiment SET epoch = ? WHERE number = ?", (epoch, number))
+            case Snapshot(number, seq, content):
+                self._run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?)", (number, seq, content))
+                kept = "SELECT seq FROM snapshot WHERE experiment = ?1 ORDER BY seq DESC LIMIT ?2"
+                query = f"DELETE FROM snapshot WHERE experiment = ?1 AND seq NOT IN ({kept})"
+                self._run(query, (number, KEPT_SNAPSHOTS))
+            case PutKey(key):
+                experiments = None if key.experiments is None else json.dumps(key.experiments)
+                values = (*key[:2], json.dumps(key.scopes), experiments, *key[4:])
+                self._run("INSERT OR REPLACE INTO key VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+            case Audit():
+                columns = "(time, key, action, subject, detail)"
+                self._run(f"INSERT INTO audit {columns} VALUES (?, ?, ?, ?, CAST(? AS TEXT))", change)
+
+    def reader(self) -> Reader:
+        """See `Store`."""
+        return SqliteReader(self.path)
+
+    def next_number(self) -> int:
+        """See `Store`."""
+        query = "SELECT max(coalesce((SELECT max(number) FROM experiment), 0), coalesce((SELECT max(number) FROM removed), 0))"
+        with _errors(self.path):
+            number: int = self._run(query).get
+        return number + 1
+
+    def tidy(self) -> bool:
+        """See `Store`. The numbers of removed experiments stay, so that they are not used again."""
+        with _errors(self.path), self._transaction():
+            row = self._run("SELECT number FROM removed WHERE done = 0 LIMIT 1").fetchone()
+            if row is None:
+                return False
+            query = "SELECT seq FROM event WHERE experiment = ?1 ORDER BY seq LIMIT ?2"
+            self._run(f"DELETE FROM event WHERE experiment = ?1 AND seq IN ({query})", (row[0], TIDIED_ROWS))
+            if self._db.changes() < TIDIED_ROWS:
+                self._run("UPDATE removed SET done = 1 WHERE number = ?", row)
+            return True
+
+    def close(self) -> None:
+        """See `Store`."""
+        self._resources.close()
+
+    @staticmethod
+    def backup(location: str, target: Path) -> None:
+        """See `Store`. SQLite's own backup copies the pages of one moment, without keeping the server from writing."""
+        target = named(target)
+        if target.exists():
+            raise StoreError(f"{shown(target)} exists: a backup is written to a new file")
+        if not os.path.exists(location):
+            raise StoreError(f"{shown(location)} does not exist: name the file of a server, as in --store sqlite:PATH")
+        part = f"{target}.part"
+        try:
+            with _errors(location):
+                _copy(location, part)
+            os.replace(part, target)
+        except OSError as error:
+            raise StoreError(f"{shown(target)} cannot be written: {error.strerror}") from error
+        finally:
+            for ending in ("", "-wal", "-shm", "-journal"):
+                Path(f"{part}{ending}").unlink(missing_ok=True)
+
+
+def _copy(source: str, target: str) -> None:
+    origin = apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        origin.set_busy_timeout(BUSY)
+        found = origin.execute("PRAGMA application_id").get
+        if found != APPLICATION:
+            raise CorruptFile(f"{shown(source)} is not a database of Robandit")
+        copy = apsw.Connection(target)
+        try:
+            with copy.backup("main", origin, "main") as pages:
+                pages.step(-1)  # in one step: other writes between steps would start it anew
+            copy.execute("PRAGMA journal_mode = DELETE")  # the backup is one file
+            _check(copy, target)
+        finally:
+            copy.close()
+    finally:
+        origin.close()
+    handle = os.open(target, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def integrity(path: str) -> None:
+    """Check a whole database: its pages, indices and rules. Raise `CorruptFile` if something is wrong."""
+    with _errors(path):
+        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            _check(db, path)
+        finally:
+            db.close()
+
+
+def _check(db: apsw.Connection, path: str) -> None:
+    findings = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
+    if findings != ["ok"]:
+        raise CorruptFile(f"{shown(path)} is damaged: {visible('; '.join(findings))[:200]}")
+
+
+def _key(row: Sequence[Any]) -> StoredKey:
+    id, hash, scopes, experiments, *rest = row
+    limited = None if experiments is None else tuple(json.loads(experiments))
+    return StoredKey(id, hash, tuple(json.loads(scopes)), limited, *rest)
+
+
+_REASONS: tuple[tuple[type[apsw.Error], str], ...] = (
+    (apsw.FullError, "the disk is full; free space, then start the server again"),
+    (apsw.ReadOnlyError, "it is read-only; allow writing to the file and its folder"),
+    (apsw.CantOpenError, "it cannot be opened; check that its folder exists and can be written"),
+    (apsw.PermissionsError, "access is denied; check the permissions of the file"),
+    (apsw.AuthError, "access is denied; check the permissions of the file"),
+    (apsw.BusyError, "another program holds a lock on it; close that program"),
+    (apsw.ConstraintError, "an id would be stored twice"),
+    (apsw.NoMemError, "there is not enough memory"),
+    (apsw.IOError, "reading or writing failed; check the disk"),
+)
+_DAMAGED: tuple[type[apsw.Error], ...] = (apsw.CorruptError, apsw.NotADBError)
+
+
+@contextmanager
+def _errors(path: str) -> Iterator[None]:
+    """Turn errors of SQLite into ours, which name the file, the reason and the way out."""
+    try:
+        yield
+    except _DAMAGED as error:
+        raise CorruptFile(
+            f"{shown(path)} is damaged, or not a database of Robandit: {visible(str(error))[:120]}"
+        ) from error
+    except apsw.Error as error:
+        reason = next((text for kind, text in _REASONS if isinstance(error, kind)), "")
+        raise StoreError(
+            f"{shown(path)} cannot be used: {reason or visible(str(error))[:120]} ({_code(error)})"
+        ) from error
+
+
+def _code(error: apsw.Error) -> str:
+    code = getattr(error, "extendedresult", None)
+    name: str | None = apsw.mapping_extended_result_codes.get(code) or apsw.mapping_result_codes.get(code)  # type: ignore[arg-type, assignment]
+    return name or type(error).__name__
