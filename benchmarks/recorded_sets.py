@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 import polars as pl
-from decisions import UNINFORMED, Row, counts, play, summary, table, versions
 
 import robandit as rb
+from decisions import UNINFORMED, Row, counts, play, summary, table, versions
 
 SEED = 2024
 HORIZON = 10_000

@@ -12,9 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from decisions import OURS, UNINFORMED, Row, counts, play, summary, table, versions
-
 import robandit as rb
+from decisions import OURS, UNINFORMED, Row, counts, play, summary, table, versions
 from robandit.policies.base import Policy
 from robandit.suites import Task
 

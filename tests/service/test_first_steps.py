@@ -1,6 +1,7 @@
 """A user's first steps with the service, in process and with the real server."""
 
 import pytest
+
 from helpers.serving import Local, Server
 
 
