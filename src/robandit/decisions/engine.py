@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -65,7 +65,6 @@ class Engine:
         self._snapshots: dict[int, int] = {}
         """The number of the last event in the newest snapshot of each experiment."""
         self._next_number = store.next_number()
-        self._uncommitted: list[Event] = []
         self._commit = GroupCommit(store, on_commit=self._committed, on_failure=on_failure)
         self._sweeper: asyncio.Task[None] | None = None
 
@@ -146,7 +145,6 @@ class Engine:
 
     def _emit(self, event: Event) -> None:
         """Store a new event, with a snapshot if one is due."""
-        self._uncommitted.append(event)
         number = event.experiment
         changes: Sequence[Change] = ()
         if event.seq - self._snapshots.get(number, 0) >= self._snapshot_every:
@@ -155,27 +153,29 @@ class Engine:
         self._commit.submit((event,), changes)
 
     def _committed(self, committed: Committed) -> None:
-        for event in self._uncommitted[: committed.events]:
-            experiment = self._by_number.get(event.experiment)
+        for event in committed.events:
+            experiment = self._by_number.get(event[0])
             if experiment is not None:
-                experiment.forget_recent(event.kind, event.id)
-        del self._uncommitted[: committed.events]
+                experiment.forget_recent(event[2], event[3])
         self._on_commit(committed)
 
     async def stored(self, made: Recorded) -> None:
         """Wait until an event is stored."""
-        if (made.event.kind, made.event.id) in self._by_number[made.event.experiment].recent:
-            await self.settled()
+        event = made.event
+        if (event[2], event[3]) in self._by_number[event[0]].recent:
+            waiter = self._commit.stored()
+            if waiter is not None:
+                await waiter
 
     async def settled(self) -> None:
         """Wait until all that was submitted is stored."""
         if self._commit.failure is not None:
             raise self._commit.failure
-        future = self._commit.settled()
-        if future is not None:
-            await asyncio.shield(future)
+        waiter = self._commit.stored()
+        if waiter is not None:
+            await waiter
 
-    def submit(self, changes: Iterable[Change]) -> None:
+    def submit(self, changes: Sequence[Change]) -> None:
         """Store changes that are not events, such as keys."""
         self._commit.submit((), changes)
 

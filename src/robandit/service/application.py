@@ -92,7 +92,7 @@ class Service:
         metrics = Metrics()
 
         def count(committed: Committed) -> None:
-            metrics.sizes.add(committed.events)
+            metrics.sizes.add(len(committed.events))
             metrics.times.add(committed.seconds)
 
         engine = Engine(
