@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import msgspec
 
 from robandit.decisions import events
+from robandit.decisions.clock import SteadyClock
 from robandit.decisions.experiment import Experiment, Recorded
 from robandit.decisions.settings import Settings, checked_name, checked_settings
 from robandit.errors import Conflict, CorruptFile, NotFound, Overloaded, RobanditError, StoreError, formatted
@@ -51,7 +53,7 @@ class Engine:
     ) -> None:
         """Open the log for writing."""
         self.store = store
-        self.clock = clock
+        self.clock = SteadyClock(clock)
         self.reader: Reader = store.reader()
         self.experiments: dict[str, Experiment] = {}
         self.loaded = False
@@ -77,6 +79,7 @@ class Engine:
             self.progress = f"loading experiment {place} of {len(stored)}"
             experiment = await self._loaded(each)
             self._add(experiment)
+            self.clock.catch_up(experiment.time)
             experiment.upgrade()
         self.progress = "ready"
         self.loaded = True
@@ -232,8 +235,19 @@ class Engine:
         while self._commit.failure is None:
             await asyncio.sleep(SWEEP_EVERY)
             for experiment in list(self.experiments.values()):
-                while self.waiting <= self._most_waiting and experiment.expire_due():
-                    await asyncio.sleep(0)
+                await self._expire_due(experiment)
+
+    async def _expire_due(self, experiment: Experiment) -> None:
+        while self._commit.failure is None and self.waiting <= self._most_waiting:
+            if self._by_number.get(experiment.number) is not experiment:  # removed meanwhile
+                return
+            try:
+                if not experiment.expire_due():
+                    return
+            except RobanditError as error:  # such as a hook that fails; other experiments go on
+                print(f"robandit: experiment {experiment.name!r}: {error}", file=sys.stderr)
+                return
+            await asyncio.sleep(0)
 
     async def close(self) -> None:
         """Take snapshots, store what is waiting, and close the store."""

@@ -105,7 +105,7 @@ class Service:
         try:
             await engine.load()
         except RobanditError as error:
-            engine.progress = str(error)
+            engine.progress = "not loaded: the log cannot be read"
             self._on_failure(error)
         except Exception as error:
             traceback.print_exc()

@@ -395,7 +395,7 @@ def decoder(kind: type[Body]) -> Any:
         try:
             return decode(body)
         except msgspec.ValidationError as error:
-            raise Refusal("invalid", _in_words(str(error)), parameter=_place(str(error))) from None
+            raise _wrong(str(error)) from None
         except msgspec.DecodeError as error:
             _check_numbers(body)
             raise Refusal("malformed", f"The body is not valid JSON: {str(error)[:200]}") from None
@@ -405,17 +405,15 @@ def decoder(kind: type[Body]) -> Any:
     return decoded
 
 
-def _in_words(error: str) -> str:
-    """Return msgspec's message with the field first: "value: expected `float`, got `str`"."""
+def _wrong(error: str) -> Refusal:
+    """Return msgspec's message in our form: "value must be `float`, not `str`"."""
     text, _, place = error.partition(" - at ")
     field = place.strip("`").removeprefix("$").lstrip(".")
-    text = text[:1].lower() + text[1:]
-    return f"{field}: {text}" if field else f"The body is wrong: {text}"
-
-
-def _place(error: str) -> str | None:
-    field = error.partition(" - at ")[2].strip("`").removeprefix("$").lstrip(".")
-    return field or None
+    if not text.startswith("Expected "):
+        return Refusal("invalid", f"{field}: {text}" if field else text, parameter=field or None)
+    rule, _, given = text.removeprefix("Expected ").partition(", got ")
+    wrong = f", not {given}" if given else ""
+    return Refusal("invalid", f"{field or 'the body'} must be {rule}{wrong}", parameter=field or None, rule=rule)
 
 
 def _check_numbers(body: bytes) -> None:

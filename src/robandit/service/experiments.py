@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import Any
 
@@ -14,6 +15,7 @@ from robandit.service.bodies import decoder
 from robandit.service.http import Answer, Request, answer
 from robandit.service.state import State
 
+AT_ONCE = 100  # experiments that are listed before other calls have a turn
 _settings = decoder(bodies.NewExperiment)
 _arm = decoder(bodies.NewArm)
 _state = decoder(bodies.ArmState)
@@ -36,33 +38,33 @@ async def create(state: State, request: Request) -> Answer:
     )
     if new:
         state.engine.audit(request.key.id, "create", name)
-    await state.engine.settled()
-    return answer(summary_of(experiment), 201 if new else 200)
+    return await _stored(state, summary_of(experiment), 201 if new else 200)
 
 
 async def overview(state: State, request: Request) -> Answer:
     """Handle GET experiments: those that the key may read."""
-    await state.engine.settled()
     readable = [each for each in state.engine.experiments.values() if access.may(request.key, "read", each.name)]
-    ordered = sorted(readable, key=lambda experiment: experiment.name)
-    return answer(bodies.Experiments(experiments=[summary_of(each) for each in ordered]))
+    summaries = []
+    for place, experiment in enumerate(sorted(readable, key=lambda each: each.name), start=1):
+        summaries.append(summary_of(experiment))
+        if place % AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return await _stored(state, bodies.Experiments(experiments=summaries))
 
 
 async def show(state: State, request: Request) -> Answer:
     """Handle GET experiments/{name}."""
     experiment = state.engine.find(request.parameters[0])
     study = await state.studies.study(experiment)
-    await state.engine.settled()
     summary = summary_of(experiment)
     diagnosis = None if study is None else study.diagnosis
-    return answer(
-        bodies.Experiment(
-            **{name: getattr(summary, name) for name in summary.__struct_fields__ if name != "arms"},
-            arms=arm_estimates(experiment.bandit, study),
-            diagnosis=None if diagnosis is None else _diagnosis(diagnosis),
-            warnings=[] if diagnosis is None else _warnings(diagnosis),
-        )
+    shown = bodies.Experiment(
+        **{name: getattr(summary, name) for name in summary.__struct_fields__ if name != "arms"},
+        arms=arm_estimates(experiment.bandit, study),
+        diagnosis=None if diagnosis is None else _diagnosis(diagnosis),
+        warnings=[] if diagnosis is None else _warnings(diagnosis),
     )
+    return await _stored(state, shown)
 
 
 async def remove(state: State, request: Request) -> Answer:
@@ -113,8 +115,13 @@ async def _changed(
     made: Recorded | None = change(experiment)
     if made is not None:
         state.engine.audit(request.key.id, action, experiment.name, detail)
+    return await _stored(state, summary_of(experiment), status)
+
+
+async def _stored(state: State, seen: Any, status: int = 200) -> Answer:
+    """Answer with what was seen, when it is stored. What came in meanwhile is not part of it."""
     await state.engine.settled()
-    return answer(summary_of(experiment), status)
+    return answer(seen, status)
 
 
 def summary_of(experiment: Experiment) -> bodies.Summary:

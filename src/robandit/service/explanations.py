@@ -30,12 +30,12 @@ class Explanations:
 
     async def explain(self, experiment: Experiment, id: str) -> bodies.Explanation:
         """Return a decision with its reasons and its reward."""
-        await self._engine.settled()
         made = experiment.recorded(events.Decided, id)
         if made is None:
             raise NotFound(f"decision {formatted(id)} is not known in experiment {experiment.name!r}")
         if self._waiting >= MOST_WAITING:
             raise Overloaded(f"{self._waiting} explanations are waiting: try again in a second")
+        await self._engine.settled()  # the events before it are then stored as well
         self._waiting += 1
         try:
             async with self._turn:

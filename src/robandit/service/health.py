@@ -7,6 +7,7 @@ from robandit.service import bodies
 from robandit.service.http import Answer, Request, answer
 from robandit.service.state import State
 
+PATIENCE = 1.0  # seconds that /metrics waits for new studies; those that take longer are in the next answer
 GROWTH = 0.1  # the tails are studied again for /metrics after this relative growth of the number of rewards
 
 
@@ -26,11 +27,9 @@ async def readyz(state: State, request: Request) -> Answer:
 async def metrics(state: State, request: Request) -> Answer:
     """Handle GET /metrics."""
     experiments = sorted(state.engine.experiments.values(), key=lambda experiment: experiment.name)
-    tails = []
-    for experiment in experiments:
-        study = await state.studies.study(experiment, growth=GROWTH)
-        if study is not None:
-            tails.append(({"experiment": experiment.name}, study.heaviest()))
+    await state.studies.refresh(experiments, growth=GROWTH, patience=PATIENCE)
+    studies = [(each, study) for each in experiments if (study := state.studies.newest(each)) is not None]
+    tails = [({"experiment": each.name}, study.heaviest()) for each, study in studies]
     text = state.metrics.text(
         {
             "robandit_open_decisions": (

@@ -40,12 +40,13 @@ async def log(state: State, request: Request) -> Answer:
     learned = _choice(query.get("learned", "false"), "learned", ("true", "false")) == "true"
     after = _integer(query.get("after", "0"), "after")
     most = _integer(query["limit"], "limit") if "limit" in query else None
+    last = experiment.seq
     await state.engine.settled()
-    pages = _pages(state.engine.store, experiment.number, after, experiment.seq, learned, most)
+    pages = _pages(state.engine.store, experiment.number, after, last, learned, most)
     streams = {"ndjson": _ndjson, "csv": _csv, "parquet": _parquet}
     headers = (
         (b"robandit-minimize", b"true" if experiment.settings.minimize else b"false"),
-        (b"robandit-seq", str(experiment.seq).encode()),
+        (b"robandit-seq", str(last).encode()),
         (b"content-disposition", f'attachment; filename="{experiment.name}.{form}"'.encode()),
     )
     return Answer(200, streams[form](pages), FORMATS[form], headers)

@@ -71,7 +71,6 @@ _CODES: tuple[tuple[type[RobanditError], str], ...] = (
     (NotFound, "not-found"),
     (Conflict, "conflict"),
     (Overloaded, "too-many"),
-    (StoreError, "unavailable"),
     (HorizonReached, "conflict"),
     (UnavailableArm, "conflict"),
     (DecisionError, "conflict"),
@@ -90,8 +89,10 @@ def problem_of(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], ..
     """Return the problem that stands for an error, and headers."""
     if isinstance(error, Refusal):
         return error.problem, error.headers
+    if isinstance(error, StoreError):  # its text names files, which are none of the caller's business
+        return problem("unavailable", "The store has failed, and the server is ending: try again later."), RETRY
     for kind, code in _CODES:
         if isinstance(error, kind):
             fields = {"parameter": error.parameter, "rule": error.rule}
-            return problem(code, str(error), **fields), RETRY if code in ("too-many", "unavailable") else ()
+            return problem(code, str(error), **fields), RETRY if code == "too-many" else ()
     return problem("internal", "The server met an unexpected error; its log has the details."), ()

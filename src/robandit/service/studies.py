@@ -9,6 +9,7 @@ import asyncio
 import math
 import time
 import weakref
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from robandit.decisions.experiment import Experiment
@@ -43,6 +44,21 @@ class Studies:
         """Start without studies."""
         self._newest: weakref.WeakKeyDictionary[Experiment, Study] = weakref.WeakKeyDictionary()
         self._turn = asyncio.Semaphore(1)
+        self._refreshing: asyncio.Task[None] | None = None
+
+    def newest(self, experiment: Experiment) -> Study | None:
+        """Return the newest study, however old, or None."""
+        return self._newest.get(experiment)
+
+    async def refresh(self, experiments: Sequence[Experiment], *, growth: float, patience: float) -> None:
+        """Study experiments again whose rewards have grown. Wait at most ``patience`` seconds; the rest is done meanwhile."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._refresh(experiments, growth))
+        await asyncio.wait({self._refreshing}, timeout=patience)
+
+    async def _refresh(self, experiments: Sequence[Experiment], growth: float) -> None:
+        for experiment in experiments:
+            await self.study(experiment, growth=growth)
 
     async def study(self, experiment: Experiment, *, growth: float = 0.0) -> Study | None:
         """Return a study of all rewards, or of the last ones if it is fresh or they have grown by less than ``growth`` since.
