@@ -21,7 +21,7 @@ import msgspec
 from robandit import __version__
 from robandit.decisions import events
 from robandit.decisions.events import KINDS, Context, Payload, decoded, encode, payload_of
-from robandit.decisions.settings import Settings, checked_arm
+from robandit.decisions.settings import MOST_ARMS, Settings, checked_arm
 from robandit.errors import Conflict, CorruptFile, DecisionError, NotFound, Overloaded, formatted
 from robandit.inputs import checked_reward
 from robandit.live import events as live
@@ -37,11 +37,11 @@ ID = re.compile(rf"[ -~]{{1,{LONGEST_ID}}}")
 EXPIRED_AT_ONCE = 1000  # decisions that one sweep closes, in about 10 ms
 SNAPSHOT_FORMAT = 1
 
-_ARM_EVENTS: dict[type[Any], type[Any]] = {
-    events.ArmAdded: live.ArmAdded,
-    events.ArmPaused: live.ArmPaused,
-    events.ArmResumed: live.ArmResumed,
-    events.ArmRetired: live.ArmRetired,
+_ARM_CHANGES: dict[type[Any], Callable[[Bandit, str], None]] = {
+    events.ArmAdded: Bandit.add_arm,
+    events.ArmPaused: Bandit.pause_arm,
+    events.ArmResumed: Bandit.resume_arm,
+    events.ArmRetired: Bandit.retire_arm,
 }
 
 
@@ -165,21 +165,18 @@ class Experiment:
         before, self.time = self.time, self.now()
         try:
             decision = self.bandit.decide(names, arm=NOT_GIVEN if arm is None else arm)
-        except DecisionError as error:
+        except BaseException as error:
             self.time = before
-            if error.parameter == "max_open":
+            if isinstance(error, DecisionError) and error.parameter == "max_open":
                 rule = f"{self.settings.max_open:,} decisions of {self.name!r} are open, the most that max_open allows"
                 raise Overloaded(f"{rule}: send rewards, or create the experiment with a reward_window") from None
-            raise
-        except BaseException:
-            self.time = before
             raise
         logged = self._logged
         public = id or str(decision.id)
         payload = events.Decided(
             arm=logged.arm,
             mark=logged.mark,
-            propensity="unknown" if logged.propensity != logged.propensity else logged.propensity,
+            propensity=_known(decision.propensity),
             own="" if public == decision.id else str(decision.id),
             asked=logged.asked,
             given=logged.given,
@@ -244,6 +241,8 @@ class Experiment:
         name = checked_arm(arm)
         if name in self.bandit.states:
             raise Conflict(f"arm {name!r} exists and is {self.bandit.states[name]}: choose another name")
+        if len(self.bandit.arms) >= MOST_ARMS:
+            raise Conflict(f"experiment {self.name!r} has {MOST_ARMS:,} arms, the most that are possible")
         return self._record("", events.ArmAdded(arm=name))
 
     def change_arm(self, arm: str, state: str) -> Recorded | None:
@@ -316,7 +315,7 @@ class Experiment:
         elif isinstance(payload, events.Expired):
             self._close(id, payload.value)
         elif isinstance(payload, events.ArmAdded | events.ArmPaused | events.ArmResumed | events.ArmRetired):
-            self.bandit.apply(_ARM_EVENTS[type(payload)](arm=payload.arm))
+            _ARM_CHANGES[type(payload)](self.bandit, payload.arm)
         elif isinstance(payload, events.Created | events.Upgraded):
             self.version = payload.version
             self.created = self.created or time
@@ -355,8 +354,10 @@ class Experiment:
         states = self.bandit.states
         self.bandit = self._new_bandit(list(states), seed)
         for arm, state in states.items():
-            if state != "active":
-                self.bandit.apply(live.ArmPaused(arm=arm) if state == "paused" else live.ArmRetired(arm=arm))
+            if state == "paused":
+                self.bandit.pause_arm(arm)
+            elif state == "retired":
+                self.bandit.retire_arm(arm)
         self._own_ids.clear()
         self._public_ids.clear()
         self.counts.clear()
