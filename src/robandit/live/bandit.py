@@ -702,6 +702,8 @@ class Bandit:
         return self._decisions.checked_open(decision, self._arms, self._policy, place)
 
     def _position(self, arm: Arm, place: str = "") -> int:
+        if type(arm) is str and arm in self._index:  # the usual case
+            return self._index[arm]
         try:
             return self._index[hashable(arm)]
         except Exception:  # as in `_update`
@@ -823,14 +825,14 @@ class Bandit:
             case Rewarded():
                 return partial(self._settle, self._checked_open(event.id), checked_reward(event.value))
             case Decided():
-                self._decisions.check_new(event.id)
+                life, number = self._decisions.checked_new(event.id)
                 self._engine.prepare("issue")
                 made = self._checked_decision(event)
 
                 def decide_again() -> None:
                     self._engine.issue(made.arm)
-                    self._decisions.add_known(event.id, made)
-                    self._opened(event.id, made, given=event.given)
+                    self._decisions.add_known(event.id, made, life, number)
+                    self._forget_choices()
 
                 return decide_again
             case Observed():
@@ -859,10 +861,13 @@ class Bandit:
     def _changed(self, event: type[Any], **fields: Any) -> None:
         """Forget the arm that was selected before the event, and log the event. The log may save the bandit, so it comes last."""
         asked = self._asked_names() if self._log is not None else ()
-        self._asked.clear()
-        self._pick = -1
+        self._forget_choices()
         if self._log is not None:
             self._log(event(**fields, asked=asked))
+
+    def _forget_choices(self) -> None:
+        self._asked.clear()
+        self._pick = -1
 
     def _asked_names(self) -> tuple[Any, ...]:
         return tuple(None if each is None else tuple(self._arms[i] for i in each) for each in self._pending())

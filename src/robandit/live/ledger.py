@@ -47,17 +47,17 @@ class Ledger:
         self.issued[life] = number + 1
         return decision_id
 
-    def add_known(self, decision_id: DecisionId, decision: OpenDecision) -> None:
-        """Record a decision that another bandit made; `check_new` must have accepted it."""
+    def add_known(self, decision_id: DecisionId, decision: OpenDecision, life: str, number: int) -> None:
+        """Record a decision that another bandit made. `checked_new` must have returned its life and number."""
         self.open.add(decision_id, *decision)
-        life, number = _parsed(decision_id)
         self.issued[life] = number + 1
 
-    def check_new(self, decision_id: Any) -> None:
-        """Raise `DecisionError` unless the id has the form of one and is not known."""
+    def checked_new(self, decision_id: Any) -> tuple[str, int]:
+        """Return the life and the number of an id. Raise `DecisionError` unless it has the form of one and is not known."""
         life, number = _parsed(decision_id)
         if number < self.issued.get(life, 0):
             raise DecisionError(f"decision {formatted(decision_id)} is known already: each decision is applied once")
+        return life, number
 
     def checked_open(self, given: Any, arms: list[Arm], policy: Policy, place: str = "") -> DecisionId:
         """Return the id of an open decision, given by itself or its id. Raise `DecisionError` if it is not open here."""
