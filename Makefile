@@ -61,6 +61,9 @@ check: $(READY)  ## lint, check types and import layers
 bench: $(READY)  ## measure speed and compare it with the goals; writes benchmarks/results.json
 	@$(BIN)/python benchmarks/run.py
 
+bench-service: $(READY)  ## measure the decision service against its goals; writes docs/results/service.md (three minutes)
+	@$(BIN)/python benchmarks/service.py
+
 bench-peers: $(READY)  ## compare speed with other libraries, in temporary environments; writes docs/results/peers.md
 	@$(BIN)/python benchmarks/peers/compare.py
 

@@ -1,0 +1,215 @@
+"""Measure the decision service against its goals, in one run: ``make bench-service``. Writes docs/results/service.md.
+
+Takes three minutes. The servers are processes of their own; the client (``load.py``) is this process. F is the median time of
+flushing 4 KiB to the disk during the run. "off" is the same server without flushes. Both take turns, and medians over the rounds
+are compared, because the machine is shared.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+from load import PROBE_EVERY, quantile
+from serving import (
+    BATCH,
+    BATCH_CONNECTIONS,
+    CONNECTIONS,
+    FIRST_ROUNDS,
+    LONG_LOG,
+    MILLION,
+    OPEN,
+    ROUNDS,
+    SHORT_LOG,
+    Disk,
+    Loads,
+    Memory,
+    Starts,
+    loads,
+    log,
+    memory,
+    starts,
+)
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build"  # not the folder for temporary files, which is often in memory
+PAGE = ROOT / "docs" / "results" / "service.md"
+
+
+class Row(NamedTuple):
+    """A figure with its goal."""
+
+    title: str
+    goal: str
+    measured: str
+    met: bool | None
+    """None: without a goal."""
+
+    @property
+    def cells(self) -> list[str]:
+        """The cells of a table."""
+        return [self.title, self.goal, self.measured, {True: "yes", False: "**no**", None: ""}[self.met]]
+
+
+def ms(seconds: float) -> str:
+    """Format a time in milliseconds."""
+    return f"{seconds * 1e3:.3g} ms"
+
+
+def rows(found: Loads, flush: float, start: Starts, used: Memory) -> list[Row]:
+    """Compare all figures with their goals."""
+    result = []
+    many, several = found.singles, found.batches
+    least = 0.6 * min(many["off"].rate, 32.0 / flush)
+    rate = many["full"].rate
+    title = f"singles at {CONNECTIONS} connections, requests/s"
+    result.append(Row(title, f">= {least:,.0f} = 0.6 min(off, 32/F)", f"{rate:,.0f}", rate >= least))
+    share = 0.25 if flush > 0.5e-3 else 0.5
+    least, rate = share * several["off"].rate * BATCH, several["full"].rate * BATCH
+    title = f"batches of {BATCH} at {BATCH_CONNECTIONS} connections, items/s"
+    result.append(Row(title, f">= {least:,.0f} = {share:g} off", f"{rate:,.0f}", rate >= least))
+    for connections, variants in ((1, found.one), (CONNECTIONS, many)):
+        most, p50 = 2.0 * variants["off"].p50 + 2.0 * flush, variants["full"].p50
+        title = f"p50 at {connections} connection{'s' * (connections > 1)}"
+        result.append(Row(title, f"<= {ms(most)} = 2 off + 2 F", ms(p50), p50 <= most))
+    for title, variant in (("singles", many["full"]), (f"batches of {BATCH}", several["full"])):
+        assert variant.probes is not None
+        result.append(
+            Row(
+                f"/healthz during {title}, longest of a round", "<= 50 ms", ms(variant.longest), variant.longest <= 0.05
+            )
+        )
+    per_event = start.per_event * 1e6
+    result.append(
+        Row("recovery without a snapshot, CPU per event", "<= 10 us", f"{per_event:.2g} us", per_event <= 10.0)
+    )
+    result.append(
+        Row(f"start with {MILLION:,} events from a snapshot", "< 2 s", f"{start.million:.2f} s", start.million < 2.0)
+    )
+    result.append(Row(f"  the same after a crash, {start.tail:,} events later", "", f"{start.crashed:.2f} s", None))
+    settled, last = used.full[FIRST_ROUNDS], used.full[-1]
+    grown = (settled - used.empty) * 1e6 / OPEN
+    result.append(Row(f"memory per open decision, {OPEN:,} open", "", f"{grown:,.0f} bytes", None))
+    title = f"  growth while all are replaced {ROUNDS} more times"
+    result.append(Row(title, "<= 5 %", f"{last / settled - 1.0:.1%}", last <= 1.05 * settled))
+    return result
+
+
+def details(found: Loads) -> list[list[str]]:
+    """Return a row for each load and variant."""
+    titles = {
+        "singles": f"singles, {CONNECTIONS} connections",
+        "own_ids": "  with ids of the client",
+        "one": "singles, 1 connection",
+        "batches": f"batches of {BATCH}, {BATCH_CONNECTIONS} connections",
+    }
+    lines = []
+    for name, title in titles.items():
+        for durability, each in getattr(found, name).items():
+            probes = " / ".join(f"{value * 1e3:.1f}" for value in each.probes or ())
+            cells = [f"{each.rate:,.0f}", f"{each.per_request * 1e6:,.0f}", f"{each.p50 * 1e3:.3g}"]
+            cells += [f"{each.p99 * 1e3:.3g}", probes, f"{each.client / each.per_request:.0%}"]
+            lines.append([title, durability, *cells])
+    return lines
+
+
+def table(titles: list[str], lines: list[list[str]], left: int) -> str:
+    """Return an aligned Markdown table, with this many columns to the left."""
+    widths = [max(len(row[i]) for row in [titles, *lines]) for i in range(len(titles))]
+
+    def line(row: list[str]) -> str:
+        cells = (
+            cell.ljust(w) if i < left else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        return "| " + " | ".join(cells) + " |"
+
+    rule = ["-" * w if i < left else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
+    return "\n".join([line(titles), line(rule), *map(line, lines)])
+
+
+def page(found: Loads, disk: Disk, start: Starts, used: Memory, seconds: float) -> str:
+    """Return the page of results."""
+    flush, ordered = disk.median, sorted(disk.seconds)
+    goals = table(["figure", "goal", "measured", "met"], [row.cells for row in rows(found, flush, start, used)], 2)
+    loads = table(
+        ["load", "flushes", "requests/s", "us/request", "p50, ms", "p99, ms", "/healthz p50 / p99 / max, ms", "client"],
+        details(found),
+        2,
+    )
+    versions = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
+    machine = f"{processor_name()}, {platform.system()}, {versions}"
+    first, *later = (f"{value:.0f}" for value in used.full)
+    memories = f"{used.empty:.0f} MB before, {first} MB with {OPEN:,} open decisions, then {', '.join(later)} MB"
+    quantiles = f"{len(ordered):,} times during the run (p99: {ms(quantile(ordered, 0.99))})"
+    parts = [
+        "# The speed of the decision service",
+        f"Written by `make bench-service` in {seconds:.0f} seconds on {os.cpu_count()} shared cores ({machine}; load average at "
+        f"the end {os.getloadavg()[0]:.1f}). A goal that is missed in one run and met in the next is noise.",
+        f"F = {ms(flush)} is the median time of an fdatasync after appending 4 KiB to a file beside the databases, "
+        f"{quantiles}. *off* is the same server without flushes to the disk.",
+        goals,
+        "## Each load",
+        loads,
+        "*us/request*: processor time of the server per request (user and system, all threads). *client*: processor time of "
+        f"the load client, compared with that of the server. A request of a batch has {BATCH} items.",
+        "## How it was measured",
+        "- Server and client are processes on the same machine and talk over the loopback interface. The server checks a key "
+        "in every call. The experiment has ten arms, the default policy and rewards with a Pareto tail of 1.5.",
+        "- Each connection makes a decision, then sends the reward of that decision, and so on; batches likewise. It sends the "
+        'next request when the last one is answered. The server names the decisions, except in "with ids of the client".',
+        "- The servers with and without flushes take turns. Figures are medians over the rounds, after an unmeasured one.",
+        f"- /healthz is called every {PROBE_EVERY * 1e3:.0f} ms on a connection of its own. The goal is compared with the longest "
+        "call of a round, in the median over the rounds; the second table has quantiles and the maximum over all rounds.",
+        f"- Recovery is the processor time until a server is ready with a log of {LONG_LOG:,} events and no snapshot, minus that "
+        f"with {SHORT_LOG:,} events ({start.short:.1f} s), per event. Starts take the time from the start of the process until "
+        "/readyz answers 200, with compiled policies in the cache.",
+        f"- Memory is the resident memory of a server: {memories} each time that all of them were rewarded and as many others "
+        "opened.",
+    ]
+    text = "\n\n".join(part if part[0] in "#|" else filled(part) for part in parts) + "\n"
+    return text.replace("\n\n- ", "\n- ").replace("measured\n- ", "measured\n\n- ")
+
+
+def filled(paragraph: str) -> str:
+    """Return a paragraph or an item of a list in lines."""
+    indent = "  " if paragraph.startswith("- ") else ""
+    return textwrap.fill(paragraph, 132, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def processor_name() -> str:
+    """Return the name of the processor."""
+    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return found[1].strip() if found else platform.machine()
+
+
+def main() -> None:
+    """Measure, print the goals, and write the page."""
+    begin = time.perf_counter()
+    BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD) as name:
+        folder = Path(name)
+        disk = Disk(folder)
+        disk.sample()
+        found = loads(folder, disk)
+        log(f"memory with {OPEN:,} open decisions")
+        used = memory(folder)
+        disk.sample()
+        start = starts(folder)
+        disk.sample()
+    compared = rows(found, disk.median, start, used)
+    PAGE.write_text(page(found, disk, start, used, time.perf_counter() - begin))
+    print(f"F = {ms(disk.median)}")
+    print(table(["figure", "goal", "measured", "met"], [row.cells for row in compared], 2))
+    missed = [row.title for row in compared if row.met is False]
+    print(f"\n{len(missed)} goals missed" + "".join(f"\n  {title}" for title in missed) + f"\nwritten: {PAGE}")
+
+
+if __name__ == "__main__":
+    main()
