@@ -23,7 +23,7 @@ from robandit.kernel.build import Entry, compiled, explained, kernel_of
 from robandit.kernel.cache import is_under_way, loaded
 from robandit.kernel.workers import Worker, WorkerDied
 
-__all__ = ["in_background", "resume"]
+__all__ = ["in_background", "is_busy", "resume"]
 
 Then = Callable[[Any, Entry | Exception], None]
 PATIENCE = 5.0  # seconds that the end of the program waits for code that is being loaded
@@ -52,6 +52,11 @@ def in_background(owner: Any, entry: Entry | partial[Any], *, label: str, args: 
     with _lock:
         _jobs.append(_Job(weakref.ref(owner), entry, label, args, then))
         _start()
+
+
+def is_busy() -> bool:
+    """Return whether something is being compiled, or waits for it."""
+    return bool(_jobs)
 
 
 def resume() -> None:

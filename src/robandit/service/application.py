@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -116,6 +115,11 @@ class Service:
         assert self._loading is not None
         await self._loading
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether all experiments are loaded."""
+        return hasattr(self, "state") and self.state.engine.loaded
+
     async def stop(self) -> None:
         """Take snapshots and close the log."""
         if self._loading is not None:
@@ -191,8 +195,6 @@ class Service:
 
     def _problem(self, error: Exception) -> Answer:
         problem, headers = problem_of(error)
-        if problem.status == 500:
-            traceback.print_exception(error, file=sys.stderr)
         return Answer(problem.status, encode(problem), MEDIA, headers)
 
 

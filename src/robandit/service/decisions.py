@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -49,14 +51,7 @@ async def reward(state: State, request: Request) -> Answer:
 
 async def decide_batch(state: State, request: Request) -> Answer:
     """Handle POST decisions/batch: one commit, and an answer per item."""
-    experiment, calls, items = _batch(state, request, "decision")
-    made: list[Recorded | Exception] = []
-    for item in items:
-        try:
-            made.append(_decide(experiment, item))
-        except Exception as error:
-            made.append(error)
-    await _settled(state, calls, "decision", made)
+    experiment, calls, made = await _batch(state, request, "decision", _decide)
     answers = []
     for each in made:
         if isinstance(each, Exception):
@@ -72,14 +67,7 @@ async def decide_batch(state: State, request: Request) -> Answer:
 
 async def reward_batch(state: State, request: Request) -> Answer:
     """Handle POST rewards/batch: one commit, and an answer per item."""
-    experiment, calls, items = _batch(state, request, "reward")
-    made: list[Recorded | Exception] = []
-    for item in items:
-        try:
-            made.append(_learn(experiment, item))
-        except Exception as error:
-            made.append(error)
-    await _settled(state, calls, "reward", made)
+    experiment, calls, made = await _batch(state, request, "reward", _learn)
     answers = []
     for each in made:
         if isinstance(each, Exception):
@@ -117,7 +105,24 @@ def _found(state: State, request: Request, kind: str, count: int) -> tuple[Exper
     return experiment, calls
 
 
-def _batch(state: State, request: Request, kind: str) -> tuple[Experiment, Calls, list[msgspec.Raw]]:
+async def _batch(
+    state: State, request: Request, kind: str, apply: Callable[[Experiment, Any], Recorded]
+) -> tuple[Experiment, Calls, list[Recorded | Exception]]:
+    """Apply all items of a batch in one go, so that they are stored in one commit. An item that fails does not stop the others."""
+    made: list[Recorded | Exception] = []
+    async with state.batches:
+        experiment, calls, items = _items_of(state, request, kind)
+        for item in items:
+            try:
+                made.append(apply(experiment, item))
+            except Exception as error:
+                made.append(error)
+        await asyncio.sleep(0)
+    await _settled(state, calls, kind, made)
+    return experiment, calls, made
+
+
+def _items_of(state: State, request: Request, kind: str) -> tuple[Experiment, Calls, list[msgspec.Raw]]:
     try:
         items: list[msgspec.Raw] = _items(request.body).items
     except Exception:

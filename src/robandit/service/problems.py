@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Annotated, Any
 
 import msgspec
@@ -86,7 +87,7 @@ def problem(code: str, detail: str, **fields: Any) -> Problem:
 
 
 def problem_of(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], ...]]:
-    """Return the problem that stands for an error, and headers."""
+    """Return the problem that stands for an error, and headers. An unexpected error is printed, with its trace."""
     if isinstance(error, Refusal):
         return error.problem, error.headers
     if isinstance(error, StoreError):  # its text names files, which are none of the caller's business
@@ -95,4 +96,5 @@ def problem_of(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], ..
         if isinstance(error, kind):
             fields = {"parameter": error.parameter, "rule": error.rule}
             return problem(code, str(error), **fields), RETRY if code == "too-many" else ()
+    traceback.print_exception(error)
     return problem("internal", "The server met an unexpected error; its log has the details."), ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from robandit.decisions.engine import Engine
@@ -20,5 +21,7 @@ class State:
         self.metrics = metrics
         self.keys = Keys(engine.reader.keys())
         self.rates = Rates(rate, tick)
+        self.batches = asyncio.Lock()
+        """One batch at a time: other calls have a turn between two batches."""
         self.studies = Studies()
         self.explanations = Explanations(engine)
