@@ -78,8 +78,11 @@ def test_every_public_name_exists():
 
 USE = """
 import robandit as rb
-problem = rb.problems.{problem}
-rb.simulate(rb.Oracle(arm=1), problem, 50, 3, seed=0, threads=2)
+for problem in (
+    rb.problems.negated_pareto(means=[-1.0, -2.0, -3.0], tail=2.0),
+    rb.problems.bernoulli(means=[0.1, 0.2]),
+):
+    rb.simulate(rb.Oracle(arm=1), problem, 50, 3, seed=0, threads=2)
 bandit = rb.Bandit(["x", "y", "z"], rb.Oracle(arm=0), seed=1)
 bandit.update(bandit.select(), 1.0)
 decision, late = bandit.decide(), bandit.decide()
@@ -96,10 +99,9 @@ def test_precompiled_is_not_compiled_again(tmp_path):
     before = sorted(os.listdir(tmp_path))
     again = run("import robandit as rb; rb.precompile([rb.Oracle()])", ROBANDIT_CACHE_DIR=folder)
     assert again.stderr == ""
-    for problem in ("negated_pareto(means=[-1.0, -2.0, -3.0], tail=2.0)", "bernoulli(means=[0.1, 0.2])"):
-        second = run(USE.format(problem=problem), ROBANDIT_CACHE_DIR=folder)
-        assert second.stderr == ""
-        assert second.stdout == "3\n"
+    second = run(USE, ROBANDIT_CACHE_DIR=folder)
+    assert second.stderr == ""
+    assert second.stdout == "3\n"
     assert sorted(os.listdir(tmp_path)) == before
 
 

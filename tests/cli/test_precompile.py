@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -79,10 +80,9 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     assert "name a folder of yours" in done.stderr
 
 
-def test_the_mode_of_a_folder_that_exists_is_kept(tmp_path):
+def test_the_mode_of_a_folder_that_exists_is_kept(image, tmp_path):
     for mode, code in ((0o700, 0), (0o1777, 1)):
-        folder = tmp_path / f"{mode:o}"
-        folder.mkdir()
+        folder = shutil.copytree(image, tmp_path / f"{mode:o}")  # so that nothing is compiled
         folder.chmod(mode)
         assert robandit("precompile", "Oracle", "--into", str(folder), cache=tmp_path / "cache").returncode == code
         assert folder.stat().st_mode & 0o7777 == mode

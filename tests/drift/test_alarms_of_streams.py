@@ -5,12 +5,13 @@ import pytest
 from scipy import stats
 from scipy.signal import lfilter
 
+from helpers.amount import amount
 from helpers.detecting import alarms
 from robandit.drift.detector import DELTA
 
-STREAMS, LENGTH = 400, 4_000
+STREAMS, LENGTH = amount(200, 400), 4_000
 MOST = int(stats.binom.isf(1e-4, STREAMS, DELTA))
-"""False alarms of 400 streams: more have probability below 1e-4 if each has one with probability at most DELTA."""
+"""False alarms of all streams: more have probability below 1e-4 if each has one with probability at most DELTA."""
 
 LAWS = {
     "normal": lambda rng, size: rng.normal(size=size),

@@ -10,14 +10,20 @@ from html.parser import HTMLParser
 
 import pytest
 
-from helpers.typed import typed
+from helpers.typed import printed, typed
 
 pytestmark = pytest.mark.xdist_group("command line")  # one process runs the comparison that several tests look at
 
 
 def robandit(*words, cwd, code=0):
     done = subprocess.run(
-        [sys.executable, "-m", "robandit", *words], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-m", "robandit", *words],
+        cwd=cwd,
+        env=os.environ | {"COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -35,36 +41,24 @@ def compared(tmp_path_factory):
 
 
 def test_compare_prints_every_policy_and_where_the_report_is(compared):
-    printed, _ = compared
-    text = " ".join(printed.split())
+    out, _ = compared
+    text = " ".join(out.split())
     for word in ("AdaR-UCB", "UCB1", "3,000 pulls", "4 replications", "seed 7", "report: robandit-report.html"):
         assert word in text
-    assert "KurtosisUCB must be told kappa, which is inf on this problem" in printed
+    assert "KurtosisUCB must be told kappa, which is inf on this problem" in out
     assert "choosing arms at random (1,500)" in text
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
 @pytest.mark.parametrize("columns", ["80", "50"])
-def test_a_terminal_shows_progress_and_ends_with_what_a_pipe_gets(tmp_path, columns):
-    words = [
-        sys.executable,
-        "-m",
-        "robandit",
-        "compare",
-        *FEW,
-        "--horizon",
-        "3000",
-        "--replications",
-        "4",
-        "--seed",
-        "7",
-    ]
-    environment = os.environ | {"COLUMNS": columns, "LINES": "24", "TERM": "xterm", "NO_COLOR": "1"}
-    piped = subprocess.run(
-        words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=True
-    )
+def test_a_terminal_shows_progress_and_ends_with_what_a_pipe_gets(tmp_path, columns, monkeypatch):
+    words = ["compare", *FEW, "--horizon", "3000", "--replications", "4", "--seed", "7"]
+    for name, value in {"COLUMNS": columns, "LINES": "24", "TERM": "xterm", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    piped, _ = printed(*words, cwd=tmp_path)
     ours, theirs = os.openpty()
-    with subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=theirs, stderr=theirs) as process:
+    command = [sys.executable, "-m", "robandit", *words]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
         shown = b""
         with contextlib.suppress(OSError):  # raised on Linux when the other end is closed
@@ -78,7 +72,7 @@ def test_a_terminal_shows_progress_and_ends_with_what_a_pipe_gets(tmp_path, colu
     def without_speed(text):
         return " ".join(re.sub(r"\d+ *\n", "\n", text).split())
 
-    table = piped.stdout.partition("Kurtosis UCB is skipped")[0]
+    table = piped.partition("Kurtosis UCB is skipped")[0]
     assert without_speed(text).count(without_speed(table)) == 1
 
 
@@ -107,16 +101,17 @@ def test_the_report_needs_nothing_else(compared):
     )
 
 
-def test_the_same_seed_prints_the_same_regret(compared, tmp_path):
-    printed, _ = compared
-    again = robandit("compare", *FEW, "--horizon", "3000", "--replications", "4", "--seed", "7", cwd=tmp_path).stdout
-    other = robandit("compare", *FEW, "--horizon", "3000", "--replications", "4", "--seed", "8", cwd=tmp_path).stdout
+def test_the_same_seed_prints_the_same_regret(compared, tmp_path, monkeypatch):
+    first, _ = compared
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ["compare", *FEW, "--horizon", "3000", "--replications", "4", "--seed"]
+    again, other = (printed(*words, seed, cwd=tmp_path)[0] for seed in ("7", "8"))
 
     def without_speed(text):
         return [re.sub(r"\s+\d+\s*$", "", line) for line in text.splitlines()]
 
-    assert without_speed(again) == without_speed(printed)
-    assert without_speed(other) != without_speed(printed)
+    assert without_speed(again) == without_speed(first)
+    assert without_speed(other) != without_speed(first)
 
 
 @pytest.mark.parametrize(
@@ -157,9 +152,9 @@ def test_wrong_options_are_rejected_by_name(words, code, says, tmp_path):
 
 
 def test_verify_checks_a_statement_and_writes_what_it_found(tmp_path):
-    printed = robandit("verify", "Proposition 9", "--quick", cwd=tmp_path).stdout
-    assert re.search(r"^holds +Proposition 9 ", printed, re.MULTILINE)
-    assert "1 statement: 1 holds, 0 inconclusive, 0 fail" in printed
+    out, _ = printed("verify", "Proposition 9", "--quick", cwd=tmp_path)
+    assert re.search(r"^holds +Proposition 9 ", out, re.MULTILINE)
+    assert "1 statement: 1 holds, 0 inconclusive, 0 fail" in out
     assert {f.name for f in tmp_path.iterdir()} == {"robandit-verify.html", "robandit-verify.json"}
     assert "robandit verify 'Proposition 9' --quick --seed 0" in html.unescape(
         (tmp_path / "robandit-verify.html").read_text()

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from helpers.typed import typed
+from robandit.experiments.plan import Unit
 
 pytestmark = pytest.mark.xdist_group("experiments")
 
@@ -62,26 +63,26 @@ def test_a_second_run_repeats_nothing(ran):
     folder, _ = ran
     parts = sorted((folder / "small" / "parts").iterdir())
     before = [(p.name, p.stat().st_mtime_ns) for p in parts]
-    done = robandit("run", "small.toml", cwd=folder)
-    assert "units: 0 played" in done.stdout
-    assert "18 done before" in done.stdout
+    told, _ = typed("run", "small.toml", cwd=folder)
+    assert "units: 0 played" in told
+    assert "18 done before" in told
     assert [(p.name, p.stat().st_mtime_ns) for p in sorted((folder / "small" / "parts").iterdir())] == before
 
 
 def test_another_spec_is_refused_for_the_same_folder(ran, tmp_path):
     folder, _ = ran
     (tmp_path / "other.toml").write_text(SPEC.replace("seed = 3", "seed = 4"))
-    done = robandit("run", "other.toml", "--out", str(folder / "small"), cwd=tmp_path, code=1)
-    assert "seed" in done.stderr
-    assert "give another with --out FOLDER" in done.stderr
+    _, said = typed("run", "other.toml", "--out", str(folder / "small"), cwd=tmp_path, code=1)
+    assert "seed" in said
+    assert "give another with --out FOLDER" in said
 
 
 def test_results_are_shown_and_exported(ran):
     folder, _ = ran
-    shown = robandit("results", "show", "small", cwd=folder).stdout
+    shown, _ = typed("results", "show", "small", cwd=folder)
     for word in ("UCB1", "epsilon-greedy", "costs"):
         assert word in shown
-    robandit("results", "export", "small", "--out", "small.csv", cwd=folder)
+    typed("results", "export", "small", "--out", "small.csv", cwd=folder)
     assert len(pl.read_csv(folder / "small.csv")) == 18
 
 
@@ -110,8 +111,8 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path):
 
 def test_from_nothing_to_a_report(tmp_path):
     """What `spec init` writes is valid, and says so; it is not played here, for that takes its time."""
-    robandit("spec", "init", "mine.toml", cwd=tmp_path)
-    checked = robandit("spec", "check", "mine.toml", cwd=tmp_path).stdout
+    typed("spec", "init", "mine.toml", cwd=tmp_path)
+    checked, _ = typed("spec", "check", "mine.toml", cwd=tmp_path)
     assert "units" in checked
     typed("spec", "show", "mine.toml", cwd=tmp_path)
     assert "exists and is not overwritten" in typed("spec", "init", "mine.toml", cwd=tmp_path, code=1)[1]
@@ -136,9 +137,9 @@ def test_wrong_specs_are_refused_with_file_and_line(change, says, tmp_path):
 def test_compare_takes_problems_and_parameters(tmp_path):
     problem = "student_t(means=[0.0, -1.0], dof=1.5)"
     words = ["--problem", problem, "--policy", "UCB1(scale=2.0)", "--policy", "EpsilonGreedy", "--quick"]
-    done = robandit("compare", *words, "--horizon", "1000", "--replications", "4", cwd=tmp_path)
-    assert "UCB1(scale=2.0)" in done.stdout
-    assert "report: robandit-report.html" in done.stdout
+    told, _ = typed("compare", *words, "--horizon", "1000", "--replications", "4", cwd=tmp_path)
+    assert "UCB1(scale=2.0)" in told
+    assert "report: robandit-report.html" in told
     assert f"--problem '{problem}'" in (tmp_path / "robandit-report.html").read_text().replace("&#x27;", "'")
 
 
@@ -150,7 +151,7 @@ def test_doctor_says_what_is_here(tmp_path):
 
 def test_ctrl_c_in_compare_says_that_nothing_was_written(tmp_path):
     process = subprocess.Popen(
-        [sys.executable, "-m", "robandit", "compare", "--policy", "UCB1", "--horizon", "100000000"],
+        [sys.executable, "-m", "robandit", "compare", "--policy", "UCB1", "--horizon", "100000000", "--threads", "1"],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
@@ -166,28 +167,19 @@ def test_ctrl_c_in_compare_says_that_nothing_was_written(tmp_path):
 @pytest.mark.parametrize(
     "words", [["compare", "--policy", "UCB1", "--horizon", "10", "--replications", "2"], ["run", "s.toml"]]
 )
-def test_failed_units_make_exit_code_3(words, tmp_path):
+def test_failed_units_make_exit_code_3(words, tmp_path, monkeypatch):
     (tmp_path / "s.toml").write_text(
         'replications = 2\nhorizons = [10]\npolicies = ["UCB1", "Uniform"]\nproblems = ["gaussian(means=[0.0, -1.0])"]\n'
     )
-    script = """
-import sys
-from robandit import cli
-from robandit.experiments.plan import Unit
-right = Unit.run
-def run(self, *args, **more):
-    if self.cell.label == "UCB1":
-        raise RuntimeError("out of luck")
-    return right(self, *args, **more)
-Unit.run = run
-sys.argv = ["robandit", *sys.argv[1:]]
-cli.main()
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script, *words], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 3, done.stderr
-    assert "RuntimeError: out of luck" in done.stdout
+    right = Unit.run
+
+    def run(self, *args, **more):
+        if self.cell.label == "UCB1":
+            raise RuntimeError("out of luck")
+        return right(self, *args, **more)
+
+    monkeypatch.setattr(Unit, "run", run)
+    assert "RuntimeError: out of luck" in typed(*words, cwd=tmp_path, code=3)[0]
 
 
 def test_a_terminal_that_cannot_write_a_dash_loses_nothing(tmp_path):

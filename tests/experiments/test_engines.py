@@ -198,7 +198,8 @@ def test_without_workers_it_waits_and_can_be_interrupted(farm, expected, tmp_pat
 
 
 @pytest.mark.parametrize("workers", amount([2], [0, 2]))
-def test_a_scheduler_that_dies_ends_the_run_and_it_goes_on_elsewhere(farm, expected, tmp_path, workers):
+def test_a_scheduler_that_dies_ends_the_run_and_it_goes_on_elsewhere(farm, expected, tmp_path, workers, monkeypatch):
+    monkeypatch.setattr(dask_cluster, "CONNECT", 3.0)  # the time in which the client tries to reach the scheduler again
     cluster = farm(workers=workers)
     progress, _ = at([min(workers, 1)], lambda _: kill(cluster.scheduler))
     with dask_engine(scheduler_file=cluster.file) as engine:

@@ -31,6 +31,7 @@ POLICIES = every_policy(HORIZON)
 SLOW = ("MARS", "RMM-UCB", "KLinf-UCB", "Catoni-Lepskii UCB", "Gaussian TS")
 ROUNDS = 30
 STRICT_ROUNDS = 6
+PLAIN_PULLS = 40  # before a case that is played by plain Python, so that nothing is compiled for it
 LONGEST = 60.0  # seconds that one case may take, on a busy machine
 INTEGERS = (-1, 0, 1, 2, 3, 4, 31, 32, 64, 128, 255, 256, 2**31, 2**52, 2**53, 2**62, 2**63 - 1, -2, -(2**31), -(2**63))
 FLOATS = (
@@ -96,7 +97,8 @@ def saved(number, pulls):
     """The bytes of a bandit with an added, a paused and a restricted arm, and with open decisions."""
     policy = POLICIES[number]
     rng = np.random.default_rng([number, pulls])
-    bandit = rb.Bandit(["a", "b", "c"], policy, seed=1, clock=lambda: 1e9, compile="now", minimize=bool(number % 2))
+    way = "never" if pulls == PLAIN_PULLS else "now"
+    bandit = rb.Bandit(["a", "b", "c"], policy, seed=1, clock=lambda: 1e9, compile=way, minimize=bool(number % 2))
     hard = hard_rewards(policy, rng)
     if pulls > 100 and len(hard):
         bandit.update_many(["a"] * len(hard), hard if not number % 2 else -np.asarray(hard))
@@ -120,7 +122,7 @@ def saved(number, pulls):
 def crafted(number, seed):
     """A file and a description of what was changed in it."""
     rng = np.random.default_rng([number, seed])
-    pulls = (40, 41, 41, 160)[seed % 4] if POLICIES[number].label not in SLOW else (24, 25)[seed % 2]
+    pulls = (PLAIN_PULLS, 41, 41, 160)[seed % 4] if POLICIES[number].label not in SLOW else (24, 25)[seed % 2]
     data = saved(number, pulls)
     done = []
     if rng.random() < 0.2:

@@ -10,6 +10,12 @@ from robandit.cli import main
 
 def typed(*words, cwd, code=0):
     """Return what `robandit WORDS` prints: standard output with its lines joined, and standard error."""
+    out, err = printed(*words, cwd=cwd, code=code)
+    return " ".join(out.split()), err
+
+
+def printed(*words, cwd, code=0):
+    """Return standard output and standard error of `robandit WORDS`."""
     out, err = io.StringIO(), io.StringIO()
     with (
         contextlib.chdir(cwd),
@@ -23,4 +29,4 @@ def typed(*words, cwd, code=0):
         except SystemExit as end:
             ended = end.code or 0
     assert ended == code, err.getvalue() + out.getvalue()
-    return " ".join(out.getvalue().split()), err.getvalue()
+    return out.getvalue(), err.getvalue()

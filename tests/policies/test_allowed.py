@@ -7,6 +7,7 @@ import pytest
 
 import robandit as rb
 import robandit.policies.index
+from helpers.amount import amount
 from helpers.driving import Plain
 from robandit.errors import NotApplicable
 from robandit.kernel.lazy import lazy_state
@@ -48,6 +49,7 @@ each = pytest.mark.parametrize
 
 
 def steps_of(policy, many=240):
+    many = amount(many // 2, many)
     return many // 8 if policy.label in SLOW else many
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 import robandit as rb
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.kernel.random import streams
@@ -128,7 +129,7 @@ def test_chances_are_the_frequencies_of_choices(policy):
 def test_asking_for_a_chance_changes_no_decision(policy):
     source = np.random.default_rng(2)
     asked, silent = started(policy), started(policy)
-    for step in range(min(60, policy.longest or 60)):
+    for step in range(min(amount(20, 60), policy.longest or 60)):
         if step % 3:
             chances(asked)
         arm = silent.ask()

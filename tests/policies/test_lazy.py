@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from robandit.kernel import lazy
 from robandit.kernel.lazy import best_arm, forget_leader, lazy_state, touched
@@ -79,7 +80,7 @@ def runs(draw):
     return arms, steps
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=amount(80, 200), deadline=None, derandomize=True)
 @given(runs())
 def test_the_lazy_arm_is_the_best_arm(run):
     arms, steps = run

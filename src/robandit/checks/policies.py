@@ -156,7 +156,7 @@ def check_asking_never_learns(policy: Policy) -> None:
             rng[:] = before  # a random policy must draw the same numbers again
             often._pick = -1  # clear the bandit's cached answer, so that the policy is asked
             answers.add(often.select())
-            often.estimates()
+        often.estimates()
         assert answers == {arm}, f"{policy!r} at pull {step}: asked once it returns {arm!r}, asked often {answers!r}"
         reward = -float(source.pareto(2.0)) - 0.1 * arm
         once.update(arm, reward)

@@ -44,9 +44,9 @@ def test_every_decision_is_the_references(kind):
     rng = np.random.default_rng([1, number])
     rewards = [scale * KINDS[kind](rng, arm, 500) for arm in range(arms)]
     used, ties = [0] * arms, 0
-    for t in range(300):
+    for t in range(amount(150, 300)):
         arm = live.ask()
-        if t < 80 or t % 6 == 0:
+        if t < amount(50, 80) or t % 6 == 0:
             wanted = slow.ask()
             if arm != wanted:  # allowed if the two cannot be told apart
                 first, second = slow.index(arm), slow.index(wanted)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from references.slow_drift_policies import SlowDrift
 from robandit.drift.detector import DELTA
@@ -229,7 +230,11 @@ def signed_counts(state):
     return {name: int(getattr(state, name).min()) for name in names if name in state._fields}
 
 
-@pytest.mark.parametrize("inner", PLAIN_POLICIES, ids=lambda policy: policy.name)
+# RMM-UCB takes five seconds here, and MARS has the same state.
+RESTARTED = [policy for policy in PLAIN_POLICIES if policy.label not in amount(("RMM-UCB",), ())]
+
+
+@pytest.mark.parametrize("inner", RESTARTED, ids=lambda policy: policy.name)
 def test_every_policy_can_restart_with_open_decisions(inner):
     """Rewards and expiries of decisions from before a restart neither break counters nor are lost."""
     plain = Plain(rb.Restarting(inner, rate=1.0), 3, horizon=300)

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
+from helpers.amount import amount
 from robandit.policies.p_robust.ape2 import APE2, KINDS
 from robandit.policies.p_robust.mr_ape import MRAPE
 from robandit.policies.p_robust.winning_chance import winning_chance
@@ -81,7 +82,7 @@ def integrated(name, means, scales, arm):
 @over_laws
 def test_an_adaptive_integral_agrees(name):
     source = np.random.default_rng(0)
-    for case in range(8):
+    for case in range(amount(4, 8)):
         arms = int(source.integers(2, 6))
         counts = 10.0 ** source.uniform(0.0, 6.0 if case % 2 else 1.5, arms)
         scales = 10.0 ** source.uniform(-1.0, 1.0) / np.sqrt(counts)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.duels import duel
 from helpers.rewards import KINDS
@@ -54,7 +55,7 @@ def test_numbers_of_resamples_and_blocks():
 def test_decisions_are_those_of_the_slow_ones(name, kind):
     rng = np.random.default_rng(len(kind))
     live, slow = pair(name, 2 + len(kind) % 3, len(kind))
-    duel(live, slow, lambda arm: KINDS[kind](rng, arm, 1)[0], 70)
+    duel(live, slow, lambda arm: KINDS[kind](rng, arm, 1)[0], amount(45, 70))
 
 
 def test_decisions_on_halves_are_the_same_without_any_tolerance():
@@ -153,7 +154,7 @@ def test_late_rewards_in_any_order(name):
     rng = np.random.default_rng(8)
     live, slow = pair(name, 3, 2)
     waiting = []
-    for step in range(120):
+    for step in range(amount(80, 120)):
         arm = live.ask()
         if min(map(len, slow.x)) > 0:
             values = slow.indices()

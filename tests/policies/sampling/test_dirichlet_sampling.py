@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.rewards import KINDS
 from references.slow_dirichlet_sampling import SlowDirichletSampling, bonus_point, winning_probability
@@ -110,7 +111,7 @@ def test_it_is_the_slow_one(kind, bonus):
     upper = None if bonus == "robust" else 2.5
     live = run(DirichletSampling(bonus=bonus, upper=upper), arms, seed=len(kind), kind=Plain)
     slow = SlowDirichletSampling(arms, live.s.rng, upper)
-    for step in range(200):
+    for step in range(amount(100, 200)):
         arm = live.ask()
         assert arm == slow.choose(), step
         reward = float(KINDS[kind](source, arm, 1)[0])

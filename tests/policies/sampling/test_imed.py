@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.duels import stream
 from helpers.rewards import KINDS
@@ -60,7 +61,7 @@ def test_decisions_of_the_bounded_family(kind):
     """Some kinds have rewards above the bound, which rises."""
     arms = 2 + len(kind) % 4
     live, slow = Live(IMED(family="bounded", upper=1.0), arms), SlowIMED(arms, upper=1.0)
-    close = duel(live, slow, stream(KINDS[kind], arms), 400, lambda slow: 1.0)
+    close = duel(live, slow, stream(KINDS[kind], arms), amount(180, 400), lambda slow: 1.0)
     assert close < (200 if kind in ("constants", "integers", "coins", "two points", "half zeros") else 5)
     values, shown = slow.indices(), live.describe()["divergence"]
     for arm in range(arms):
@@ -77,9 +78,9 @@ def test_decisions_with_masks_and_equal_arms():
 
     live, slow = Live(IMED(family="bounded", upper=1.0), 4), SlowIMED(4, upper=1.0)
     source = np.random.default_rng(5)
-    assert duel(live, slow, lambda arm: source.random(), 1500, lambda slow: 1.0, masks) < 5
+    assert duel(live, slow, lambda arm: source.random(), amount(500, 1500), lambda slow: 1.0, masks) < 5
     live, slow = Live(IMED(), 4), SlowIMED(4)
-    assert duel(live, slow, lambda arm: source.normal(), 1500, rounding, masks) < 5
+    assert duel(live, slow, lambda arm: source.normal(), amount(500, 1500), rounding, masks) < 5
 
 
 def test_values_by_hand():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import robandit as rb
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.rewards import KINDS
 from references.slow_lb_sda import SlowLBSDA
@@ -64,7 +65,7 @@ def test_it_is_the_slow_one(kind, variant):
     arms = 2 + len(kind) % 4
     rng = np.random.default_rng(len(kind) + len(variant))
     live, slow = Plain(LBSDA(**VARIANTS[variant]), arms), SlowLBSDA(arms, **VARIANTS[variant])
-    for step in range(250):
+    for step in range(amount(120, 250)):
         arm = live.ask()
         assert arm == slow.choose(), step
         reward = float(KINDS[kind](rng, arm, 1)[0])

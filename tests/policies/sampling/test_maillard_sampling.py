@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 import robandit as rb
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.duels import stream
 from helpers.rewards import KINDS
@@ -49,7 +50,7 @@ def test_probabilities_and_draws_are_those_of_the_formula(family, kind):
     reward = stream(KINDS[kind], 1)
     rng = np.random.default_rng(2)
     unsure = 0
-    for step in range(400):
+    for step in range(amount(160, 400)):
         allowed = rng.random(arms) < (1.1 if step % 4 else 0.6)
         allowed[int(rng.integers(arms))] = True
         policy.set_allowed(live.s, allowed)
