@@ -100,6 +100,20 @@ def test_pages_show_files_as_they_are(page, source, language):
     assert f"```{language}\n{(ROOT / source).read_text(encoding='utf-8')}```\n" in text
 
 
+def test_the_reference_of_the_service_is_that_of_its_script():
+    """`python docs/service_reference.py` writes the page."""
+    script = runpy.run_path(str(ROOT / "docs" / "service_reference.py"), run_name="reference")
+    assert script["PAGE"].read_text(encoding="utf-8") == script["markdown"]()
+
+
+def test_links_in_the_reference_of_the_service_lead_to_titles():
+    script = runpy.run_path(str(ROOT / "docs" / "service_reference.py"), run_name="reference")
+    text = script["markdown"]()
+    titles = [script["_anchor"](title) for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    assert len(titles) == len(set(titles))
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= set(titles)
+
+
 def test_pages_are_plain_markdown():
     """Only hidden lists of pages and API pages may use Sphinx directives, which show as code in the repository."""
     for path in (ROOT / "docs").glob("**/*.md"):
