@@ -36,6 +36,18 @@ def test_the_pages_name_metrics_that_exist(tmp_path):
     assert named <= set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
 
 
+def test_the_pages_name_the_limits_of_the_code():
+    from robandit.decisions import engine, settings
+    from robandit.service import application, explanations, http, server
+
+    text = (DOCS / "explanation" / "service-guarantees.md").read_text()
+    for limit in (engine.MOST_WAITING, application.MOST_REQUESTS, settings.DEFAULT_OPEN, engine.SNAPSHOT_EVERY):
+        assert f"{limit:,}" in text
+    assert f"| {explanations.MOST_WAITING} | 429 |" in text
+    assert f"{http.LARGEST_BODY >> 20} MiB" in text
+    assert f"{server.GRACE} seconds" in text
+
+
 def files(page):
     """The files that a page shows: a block with a name after its language."""
     return dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE))
