@@ -31,10 +31,11 @@ from urllib.parse import unquote
 
 DOCS = Path(__file__).parent
 SITE = DOCS / "_build" / "html"
-# Pages whose snippets need several machines, or have their own test.
+# Pages whose snippets need several machines or a server, or have their own test.
 TESTED_ELSEWHERE = {
     "how-to/cluster.md": "tests/e2e/test_cluster_page.py",
     "how-to/recorded-rewards.md": "tests/e2e/test_documents.py",
+    "how-to/serve.md": "tests/e2e/test_serve_page.py",
 }
 # Pages that read an experiment and its run folder.
 EXPERIMENT = ("reference/spec.md", "reference/run-folder.md", "reference/results.md")

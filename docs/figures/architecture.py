@@ -14,11 +14,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "robandit"
 SIDE = {
-    "report": 0.68,
+    "service": 0.85,
+    "decisions": 1.04,
+    "storage": 1.04,
+    "report": 0.62,
     "checks": 0.1,
     "verify": 0.4,
     "diagnostics": 0.6,
-}  # where a room alone in its layer stands, if not central
+}  # where a room stands, if not where its layer would put it
 
 
 def rooms() -> dict[str, list[Path]]:
@@ -101,7 +104,7 @@ def draw(graph: dict[str, set[str]], order: list[list[str]]) -> None:
     from drawing import BLUE, GREY, save
     from matplotlib.patches import FancyBboxPatch
 
-    figure, axes = plt.subplots(figsize=(8.4, 0.78 * len(order)))
+    figure, axes = plt.subplots(figsize=(9.2, 0.78 * len(order)))
     place = {
         room: ((j + 0.5) / len(layer), len(order) - i) for i, layer in enumerate(order) for j, room in enumerate(layer)
     }
@@ -129,7 +132,7 @@ def draw(graph: dict[str, set[str]], order: list[list[str]]) -> None:
                 arrowprops={"arrowstyle": "->", "color": GREY, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 1},
                 zorder=1,
             )
-    axes.set_xlim(0, 1)
+    axes.set_xlim(0, 1.12)
     axes.set_ylim(0.5, len(order) + 0.5)
     axes.axis("off")
     arrows = "; ".join(f"{room} -> {', '.join(sorted(to))}" for room, to in sorted(direct(graph).items()) if to)

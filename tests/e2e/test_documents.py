@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from robandit import errors
 from robandit.errors import InvalidInput
 from robandit.policies import all_policies
 
@@ -98,6 +99,25 @@ def test_pages_show_files_as_they_are(page, source, language):
     """Pages quote the whole file in a plain block, because they are also read in the repository, where includes do not work."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert f"```{language}\n{(ROOT / source).read_text(encoding='utf-8')}```\n" in text
+
+
+def test_the_api_page_lists_every_error():
+    text = (ROOT / "docs" / "reference" / "api" / "errors.md").read_text(encoding="utf-8")
+    assert re.findall(r"^   (\w+)$", text, re.MULTILINE) == sorted(errors.__all__)
+
+
+def test_the_reference_of_the_service_is_that_of_its_script():
+    """`python docs/service_reference.py` writes the page."""
+    script = runpy.run_path(str(ROOT / "docs" / "service_reference.py"), run_name="reference")
+    assert script["PAGE"].read_text(encoding="utf-8") == script["markdown"]()
+
+
+def test_links_in_the_reference_of_the_service_lead_to_titles():
+    script = runpy.run_path(str(ROOT / "docs" / "service_reference.py"), run_name="reference")
+    text = script["markdown"]()
+    titles = [script["_anchor"](title) for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    assert len(titles) == len(set(titles))
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= set(titles)
 
 
 def test_pages_are_plain_markdown():

@@ -22,7 +22,7 @@ _PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "arm": ("The name of the arm. A slash is written as %2F.", {"type": "string", "minLength": 1, "maxLength": 100}),
     "id": ("The id.", {"type": "string", "minLength": 1, "maxLength": 200}),
 }
-_SCOPES = {
+SCOPES = {
     "decide": "make decisions",
     "reward": "send rewards",
     "read": "read experiments, logs and metrics",
@@ -44,7 +44,7 @@ def contents() -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, named)
-    scopes = "; ".join(f"{scope}: {about}" for scope, about in _SCOPES.items())
+    scopes = "; ".join(f"{scope}: {about}" for scope, about in SCOPES.items())
     return {
         "openapi": "3.1.0",
         "info": {"title": "Robandit", "version": __version__, "description": _ABOUT, "license": {"name": "MIT"}},

@@ -1,0 +1,138 @@
+"""The reference of the decision service's interface, made from the OpenAPI document. Writes reference/service.md.
+
+::
+
+    python docs/service_reference.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from robandit.service.interface import PROBLEMS, Call, Field, Reply, default_of, interface, kind_of
+from robandit.service.problems import STATUS
+
+PAGE = Path(__file__).parent / "reference" / "service.md"
+WIDTH = 132
+HEAD = """\
+# The interface of the decision service
+
+`robandit serve` answers these calls. The page is made from the OpenAPI document (`python docs/service_reference.py`). A running
+server has the same at `/docs`, and the document itself at `/openapi.json`; neither needs a key.
+[Serve decisions](../how-to/serve.md) shows how to use the calls, and [the guarantees](../explanation/service-guarantees.md) say
+what an answer means.
+
+- Bodies and answers are JSON in UTF-8, at most 4 MiB. Unknown fields are rejected, so that a misspelled one is noticed.
+- Numbers are 64-bit floats, and come back with the same bits. Times are seconds since 1970 (UTC).
+- Send the key as `Authorization: Bearer KEY`. `robandit serve --no-auth` needs none.
+- `Idempotent-Replayed: true` in the headers of an answer means: this call was answered before, and nothing was changed.
+- A slash in the name of an arm or in an id is written as `%2F` in a path.
+
+| scope | allows to |
+| --- | --- |
+{scopes}
+
+## Overview
+
+| call | | scope |
+| --- | --- | --- |
+{overview}
+
+## Problems
+
+A call that fails is answered with `application/problem+json` (RFC 9457), of the type [Problem](#problem). `detail` is a sentence
+for people, and `code` a word for programs:
+
+| status | code | when, and what to do |
+| --- | --- | --- |
+{problems}
+"""
+
+
+def markdown() -> str:
+    """Return the page."""
+    known = interface()
+    calls = [call for topic in known.topics.values() for call in topic]
+    parts = [
+        HEAD.format(
+            scopes=_lines(f"| `{scope}` | {about} |" for scope, about in known.scopes.items()),
+            overview=_lines(
+                f"| [{_title(call)}](#{_anchor(_title(call))}) | {call.title} | {call.scope or 'no key'} |"
+                for call in calls
+            ),
+            problems=_lines(f"| {status} | `{code}` | {PROBLEMS[code]} |" for code, (status, _) in STATUS.items()),
+        )
+    ]
+    for topic, chosen in known.topics.items():
+        parts += [f"## Calls: {topic[0].lower()}{topic[1:]}\n", *map(_call, chosen)]
+    parts.append("## Types in answers\n")
+    for kind in sorted(known.types, key=lambda each: each.name):
+        parts.append(f"### {kind.name}\n\n{kind.about}\n\n{_table(kind.fields, 'field')}\n")
+    return "\n".join(parts)
+
+
+def _call(call: Call) -> str:
+    needs = f"Needs the scope `{call.scope}`." if call.scope else "Needs no key."
+    parts = [f"### {_title(call)}", _wrapped(" ".join(filter(None, (f"{call.title}.", call.about, needs))))]
+    parts += [_table([field for field in call.parameters if not field.required], "query")]
+    parts += [_table(call.fields, "body", required=True), _replies(call.replies)]
+    codes = ", ".join(f"{STATUS[code][0]} `{code}`" for code in call.problems)
+    key = ' -H "Authorization: Bearer $KEY"' if call.scope else ""
+    parts += [_wrapped(f"Problems: {codes}."), f"```sh\ncurl{key} {call.example}\n```"]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _replies(replies: Iterable[Reply]) -> str:
+    rows = []
+    for reply in replies:
+        media = ", ".join(f"`{each}`" for each in reply.body.split(", "))
+        body = media if "/" in reply.body else _link(reply.body) if reply.body else "no body"
+        rows.append(f"| {reply.status} | {body} | {reply.about} |")
+    return f"| answer | body | |\n| --- | --- | --- |\n{_lines(rows)}"
+
+
+def _table(fields: Iterable[Field], head: str, *, required: bool = False) -> str:
+    rows = []
+    for field in fields:
+        kind = kind_of(field.schema, _link, lambda text: text.replace("|", r"\|"))
+        default = default_of(field) if required else ""
+        mark = " (required)" if required and field.required else ""
+        rows.append(f"| `{field.name}`{mark} | {kind}{f'; default `{default}`' if default else ''} | {field.about} |")
+    return f"| {head} | type | |\n| --- | --- | --- |\n{_lines(rows)}" if rows else ""
+
+
+def _title(call: Call) -> str:
+    return f"{call.method} {call.path}"
+
+
+def _link(name: str) -> str:
+    return f"[{name}](#{_anchor(name)})"
+
+
+def _anchor(title: str) -> str:
+    """Return the anchor that GitHub and MyST give to a title."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def _lines(rows: Iterable[str]) -> str:
+    return "\n".join(re.sub(r"\|  \|", "| |", row) for row in rows)
+
+
+def _wrapped(text: str) -> str:
+    lines = [""]
+    for word in text.split(" "):
+        if len(lines[-1]) + len(word) >= WIDTH:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(markdown(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

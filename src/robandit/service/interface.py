@@ -1,0 +1,258 @@
+"""The interface in words: calls by topic, fields with their types, problems, and examples.
+
+Made from the OpenAPI document. The page /docs and docs/reference/service.md are written from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from robandit.service import bodies, openapi
+from robandit.service.problems import STATUS
+from robandit.service.routes import ROUTES
+
+TOPICS = (
+    "Experiments",
+    "Decisions and rewards",
+    "Arms",
+    "The log",
+    "Keys and the audit log",
+    "The server",
+)
+PROBLEMS = {
+    "malformed": "The path, the query or the body cannot be read. Correct the request.",
+    "no-key": "The key is missing, unknown, revoked or expired. Send a valid one.",
+    "forbidden": "The key lacks the scope, or is for other experiments. Use another key.",
+    "not-found": "There is no such path, experiment, decision, arm or key.",
+    "no-such-method": "The path has other methods. The header Allow lists them.",
+    "conflict": "The id or the name was used before with other content, or the experiment is paused. Do not repeat the call.",
+    "too-large": "The body has more than 4 MiB. Send smaller batches.",
+    "invalid": "A field breaks its rule: see parameter and rule. Nothing was changed.",
+    "too-many": "Too many calls of this key, too many events that wait for the disk, or max_open is reached. Repeat the call "
+    "after the seconds in Retry-After.",
+    "internal": "An error of the server, which its standard error describes. The call may have been stored: repeat it with the "
+    "same id.",
+    "unavailable": "The server is starting or overloaded, or its store has failed. Repeat the call with the same id after the "
+    "seconds in Retry-After.",
+}
+"""When each problem occurs, and what to do."""
+
+_EXAMPLES: dict[tuple[str, str], str] = {
+    ("PUT", "/v1/experiments/{name}"): '{"arms": ["a", "b", "c"], "minimize": true}',
+    ("POST", "/v1/experiments/{name}/decisions"): '{"id": "018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"}',
+    ("POST", "/v1/experiments/{name}/decisions/batch"): '{"items": [{"id": "d1"}, {"id": "d2", "among": ["a", "b"]}]}',
+    ("POST", "/v1/experiments/{name}/rewards"): '{"id": "018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11", "value": 0.83}',
+    (
+        "POST",
+        "/v1/experiments/{name}/rewards/batch",
+    ): '{"items": [{"id": "d1", "value": 1.2}, {"id": "d2", "value": 0.7}]}',
+    ("POST", "/v1/experiments/{name}/arms"): '{"arm": "d"}',
+    ("PATCH", "/v1/experiments/{name}/arms/{arm}"): '{"state": "paused"}',
+    ("POST", "/v1/keys"): '{"scopes": ["decide", "reward"], "experiments": ["provider"], "note": "checkout"}',
+}
+"""The body of an example of each call that has one."""
+_VALUES = {"name": "provider", "arm": "d", "id": "018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"}
+_KEY_ID = "4f1c22d09ab1"
+
+_PATTERNS = {
+    msgspec.json.schema(kind)["pattern"]: words
+    for kind, words in (
+        (bodies.Name, "1 to 100 of A-Z a-z 0-9 . _ -, the first one a letter or a digit"),
+        (bodies.ArmName, "1 to 100 characters, none of them a control character"),
+        (bodies.Id, "1 to 200 printable ASCII characters"),
+    )
+}
+
+
+class Field(NamedTuple):
+    """A field of a body, or a parameter."""
+
+    name: str
+    schema: Mapping[str, Any]
+    required: bool
+    about: str
+
+
+class Reply(NamedTuple):
+    """An answer that is not a problem."""
+
+    status: str
+    about: str
+    body: str
+    """The name of its type, or its media types, or "" if it has none."""
+
+
+class Call(NamedTuple):
+    """A call of the interface."""
+
+    method: str
+    path: str
+    title: str
+    about: str
+    scope: str
+    """The scope that a key needs, or "" if none is needed."""
+    parameters: tuple[Field, ...]
+    body: str
+    """The name of the type of its body, or ""."""
+    fields: tuple[Field, ...]
+    """The fields of its body."""
+    replies: tuple[Reply, ...]
+    problems: tuple[str, ...]
+    """The codes of its problems."""
+    example: str
+    """The end of a curl command: its options, and the path."""
+
+
+class Type(NamedTuple):
+    """A type of bodies and answers."""
+
+    name: str
+    about: str
+    fields: tuple[Field, ...]
+
+
+class Interface(NamedTuple):
+    """All calls by topic, and the types in their answers."""
+
+    about: str
+    version: str
+    scopes: dict[str, str]
+    topics: dict[str, list[Call]]
+    types: list[Type]
+
+
+def interface() -> Interface:
+    """Return the interface of this version."""
+    document = openapi.contents()
+    schemas = document["components"]["schemas"]
+    scopes = {(route.method, route.path): route.scope for route in ROUTES}
+    topics: dict[str, list[Call]] = {topic: [] for topic in TOPICS}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            scope = scopes[method.upper(), path] or ""
+            topics[_topic(path)].append(_call(method.upper(), path, scope, operation, schemas))
+    described = {call.body for calls in topics.values() for call in calls}
+    types = list(_types(schemas, described))
+    return Interface(document["info"]["description"], document["info"]["version"], openapi.SCOPES, topics, types)
+
+
+def _topic(path: str) -> str:
+    if not path.startswith("/v1/experiments"):
+        return TOPICS[4] if path.startswith("/v1/") else TOPICS[5]
+    rest = path.removeprefix("/v1/experiments/{name}").split("/")
+    places = {"decisions": 1, "rewards": 1, "arms": 2, "log": 3}
+    return TOPICS[places.get(rest[1], 0) if len(rest) > 1 else 0]
+
+
+def _call(method: str, path: str, scope: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Call:
+    parameters = tuple(
+        Field(each["name"], each["schema"], each["required"], each["description"])
+        for each in operation.get("parameters", ())
+    )
+    body = operation.get("requestBody")
+    kind = "" if body is None else _name(body["content"]["application/json"]["schema"])
+    replies, problems = [], []
+    for status, response in operation["responses"].items():
+        content = response.get("content", {})
+        if "application/problem+json" in content:
+            problems += [code for code, (number, _) in STATUS.items() if str(number) == status]
+        elif "application/json" in content:
+            replies.append(Reply(status, response["description"], _name(content["application/json"]["schema"])))
+        else:
+            replies.append(Reply(status, response["description"], ", ".join(content)))
+    return Call(
+        method,
+        path,
+        operation["summary"],
+        operation["description"].removesuffix(f"Needs the scope {scope}.").strip(),
+        scope,
+        parameters,
+        kind,
+        tuple(_fields(schemas[kind])) if kind else (),
+        tuple(replies),
+        tuple(problems),
+        _example(method, path),
+    )
+
+
+def _example(method: str, path: str) -> str:
+    filled = path.format(**_VALUES | ({"id": _KEY_ID} if "keys" in path else {}))
+    body = _EXAMPLES.get((method, path))
+    options = f"-X {method} " if method not in ("GET", "POST") or (body is None and method == "POST") else ""
+    sent = f" -d '{body}'" if body else ""
+    return f"{options}$URL{filled}{sent}"
+
+
+def _types(schemas: Mapping[str, Any], described: set[str]) -> Iterator[Type]:
+    """Yield all types but those that are ``described`` with a call, and that no other type has in it."""
+    inside = {name for name in schemas if f'/{name}"'.encode() in msgspec.json.encode(schemas)}
+    for name, schema in schemas.items():
+        if name in inside or name not in described:
+            yield Type(name, schema["description"], tuple(_fields(schema)))
+    (row,) = msgspec.json.schema_components([bodies.LogRow], ref_template="{name}")[1].values()
+    yield Type("LogRow", f"{row['description']} With format=ndjson, a line holds one.", tuple(_fields(row)))
+
+
+def _fields(schema: Mapping[str, Any]) -> Iterator[Field]:
+    for name, field in schema["properties"].items():
+        yield Field(name, field, name in schema.get("required", ()), field.get("description", ""))
+
+
+def _name(schema: Mapping[str, Any]) -> str:
+    name: str = schema["$ref"].rpartition("/")[2]
+    return name
+
+
+def kind_of(schema: Mapping[str, Any], link: Callable[[str], str] = str, text: Callable[[str], str] = str) -> str:
+    """Return the type of a field in words. ``link`` formats the name of another type, and ``text`` all other words.
+
+    >>> kind_of({"type": "array", "items": {"$ref": "#/components/schemas/Arm"}, "minItems": 1, "maxItems": 9})
+    'array (1 to 9 items) of Arm'
+    """
+    if "$ref" in schema:
+        return link(_name(schema))
+    if "anyOf" in schema:
+        return text(" or ").join(kind_of(each, link, text) for each in schema["anyOf"])
+    if "enum" in schema:
+        *others, last = (f'"{value}"' for value in schema["enum"])
+        return text(f"{', '.join(others)} or {last}" if others else last)
+    kind = schema.get("type", "any JSON")
+    if kind == "array":
+        low, high = schema.get("minItems"), schema.get("maxItems")
+        size = f" ({low:,} to {high:,} items)" if high is not None else ""
+        return text(f"array{size} of ") + kind_of(schema["items"], link, text)
+    if kind == "object" and isinstance(schema.get("additionalProperties"), Mapping):
+        return text("object whose values are ") + kind_of(schema["additionalProperties"], link, text)
+    return text(f"{kind}{_limits(schema)}")
+
+
+def _limits(schema: Mapping[str, Any]) -> str:
+    if "pattern" in schema:
+        return f" ({_PATTERNS[schema['pattern']]})" if schema["pattern"] in _PATTERNS else ""
+    if "maxLength" in schema:
+        return f" ({schema.get('minLength', 0)} to {schema['maxLength']} characters)"
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f" ({_number(low)} to {_number(high)})"
+    if high is not None:
+        return f" (> {_number(schema['exclusiveMinimum'])}, <= {_number(high)})"
+    return "" if low is None else f" (>= {_number(low)})"
+
+
+def _number(value: float) -> str:
+    return (
+        f"{value:,}"
+        if isinstance(value, int)
+        else f"{value:,.0f}"
+        if abs(value) < 1e15
+        else f"{value:g}".replace("e+", "e")
+    )
+
+
+def default_of(field: Field) -> str:
+    """Return the default of a field in JSON, or "" if it has none, or one that stands for nothing."""
+    default = field.schema.get("default")
+    return "" if default in (None, "") else msgspec.json.encode(default).decode()
