@@ -6,6 +6,7 @@ import traceback
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from robandit.errors import (
     Conflict,
@@ -28,16 +29,12 @@ MEDIA = b"application/problem+json"
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Why a call failed."""
 
-    title: str
-    status: Annotated[int, msgspec.Meta(ge=400, le=599)]
-    detail: str
-    """What was wrong, the rule, and the way out."""
-    code: str
-    """A fixed word for programs."""
-    parameter: str | None = None
-    """The field that was wrong, if it was one."""
-    rule: str | None = None
-    """What the field must be."""
+    title: Annotated[str, Meta(description="The kind of problem, for people.")]
+    status: Annotated[int, Meta(ge=400, le=599, description="The HTTP status.")]
+    detail: Annotated[str, Meta(description="What was wrong, the rule, and the way out.")]
+    code: Annotated[str, Meta(description="The kind of problem, for programs: a fixed word.")]
+    parameter: Annotated[str | None, Meta(description="The field that was wrong, if it was one.")] = None
+    rule: Annotated[str | None, Meta(description="What the field must be.")] = None
 
 
 class Refusal(Exception):

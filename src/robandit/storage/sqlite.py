@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +134,15 @@ class SqliteStore(Store):
                 f"{shown(self.path)} is used by another server: stop it first, or name another file with --store sqlite:PATH"
             )
         with _errors(self.path):
+            _make_private(self.path)
             self._db = apsw.Connection(self.path)
             self._resources.callback(self._db.close)
             self._run = self._db.execute
             self._check_kind()
             self._run("PRAGMA journal_mode = WAL")
+            self._run(
+                "PRAGMA fullfsync = 1"
+            )  # only macOS needs it: there, a plain flush stops at the cache of the disk
             # A checkpoint also needs a flush, and schema changes must be durable: the level is lowered afterwards.
             self._migrate()
             self._run(f"PRAGMA synchronous = {SYNCHRONOUS[self._durability]}")
@@ -287,6 +291,7 @@ def _copy(source: str, target: str) -> None:
         found = origin.execute("PRAGMA application_id").get
         if found != APPLICATION:
             raise CorruptFile(f"{shown(source)} is not a database of Robandit")
+        _make_private(target)
         copy = apsw.Connection(target)
         try:
             with copy.backup("main", origin, "main") as pages:
@@ -302,6 +307,15 @@ def _copy(source: str, target: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _make_private(path: str) -> None:
+    """Make an empty file that only this user may read, unless there is a file: it holds contexts, rewards and hashes of keys.
+
+    SQLite gives its other files the same permissions.
+    """
+    with suppress(OSError):  # SQLite's own error is better
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def integrity(path: str) -> None:
