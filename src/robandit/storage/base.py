@@ -17,7 +17,7 @@ Readable
     A `Reader` sees the state after a whole number of commits, never less than what was committed before it was asked. It never
     waits for a commit, and no commit waits for it. Each reader belongs to one thread.
 Exact
-    Texts, bytes and 64-bit floats come back as they were stored.
+    Texts, bytes and 64-bit floats come back as they were stored. (A time of -0.0 may come back as 0.0.)
 Versioned
     A store of an older schema is brought forward when it is opened. A newer one is refused by name (`NewerFile`), a damaged one
     too (`CorruptFile`).

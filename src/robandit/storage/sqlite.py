@@ -19,7 +19,7 @@ from typing import Any
 
 import apsw
 
-from robandit.errors import CorruptFile, StoreError
+from robandit.errors import CorruptFile, FileError, StoreError
 from robandit.files import check_format, named, shown
 from robandit.locks import locked
 from robandit.storage.base import (
@@ -128,7 +128,10 @@ class SqliteStore(Store):
             )
         if not create and not os.path.exists(self.path):
             raise StoreError(f"{shown(self.path)} does not exist: name the file of a server, as in --store sqlite:PATH")
-        mine = self._resources.enter_context(locked(Path(f"{self.path}.lock"), wait=False))
+        try:
+            mine = self._resources.enter_context(locked(Path(f"{self.path}.lock"), wait=False))
+        except FileError as error:
+            raise StoreError(f"{shown(self.path)} cannot be opened: {_cause(error)}; {_WRITABLE}") from error
         if not mine:
             raise StoreError(
                 f"{shown(self.path)} is used by another server: stop it first, or name another file with --store sqlite:PATH"
@@ -138,6 +141,8 @@ class SqliteStore(Store):
             self._db = apsw.Connection(self.path)
             self._resources.callback(self._db.close)
             self._run = self._db.execute
+            if self._db.readonly("main"):  # SQLite opens it nevertheless, and the first commit would fail
+                raise StoreError(f"{shown(self.path)} cannot be opened: it is read-only; {_WRITABLE}")
             self._check_kind()
             self._run("PRAGMA journal_mode = WAL")
             self._run(
@@ -340,9 +345,10 @@ def _key(row: Sequence[Any]) -> StoredKey:
     return StoredKey(id, hash, tuple(json.loads(scopes)), limited, *rest)
 
 
+_WRITABLE = "allow writing to the file and its folder"
 _REASONS: tuple[tuple[type[apsw.Error], str], ...] = (
     (apsw.FullError, "the disk is full; free space, then start the server again"),
-    (apsw.ReadOnlyError, "it is read-only; allow writing to the file and its folder"),
+    (apsw.ReadOnlyError, f"it is read-only; {_WRITABLE}"),
     (apsw.CantOpenError, "it cannot be opened; check that its folder exists and can be written"),
     (apsw.PermissionsError, "access is denied; check the permissions of the file"),
     (apsw.AuthError, "access is denied; check the permissions of the file"),
@@ -368,6 +374,15 @@ def _errors(path: str) -> Iterator[None]:
         raise StoreError(
             f"{shown(path)} cannot be used: {reason or visible(str(error))[:120]} ({_code(error)})"
         ) from error
+    except UnicodeEncodeError as error:
+        raise StoreError(
+            f"{shown(path)} cannot store a text that is not valid Unicode: {ascii(error.object)[:60]}"
+        ) from error
+
+
+def _cause(error: FileError) -> str:
+    """Return what the system says about a lock that cannot be made."""
+    return getattr(error.__cause__, "strerror", None) or str(error)
 
 
 def _code(error: apsw.Error) -> str:
