@@ -84,6 +84,8 @@ class GroupCommit:
 
     def stored(self) -> asyncio.Future[None] | None:
         """Return a future that is done when all that was submitted is stored, or None if it is. It is the caller's own."""
+        if self.failure is not None:
+            raise self.failure  # a future would never be done
         newest = self._gathering or (self._unstored[-1] if self._unstored else None)
         if newest is None:
             return None
