@@ -160,7 +160,7 @@ def payload_of(event: Event) -> Payload:
     except KeyError:
         text = f"event {event.seq} of experiment {event.experiment} is of the unknown kind {visible(event.kind)[:40]!r}"
         raise CorruptFile(f"{text}: upgrade robandit, or restore a backup") from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         text = f"event {event.seq} of experiment {event.experiment} is damaged ({visible(str(error))[:120]})"
         raise CorruptFile(f"{text}: restore a backup") from error
     return payload

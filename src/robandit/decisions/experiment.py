@@ -22,7 +22,7 @@ from robandit import __version__
 from robandit.decisions import events
 from robandit.decisions.events import KINDS, Context, Payload, decoded, encode, payload_of
 from robandit.decisions.settings import MOST_ARMS, Settings, checked_arm
-from robandit.errors import Conflict, CorruptFile, DecisionError, NotFound, Overloaded, formatted
+from robandit.errors import Conflict, CorruptFile, DecisionError, NotFound, Overloaded, RobanditError, formatted
 from robandit.inputs import checked_reward
 from robandit.live import events as live
 from robandit.live.bandit import NOT_GIVEN, Bandit
@@ -303,7 +303,12 @@ class Experiment:
         _, seq, kind, id, _, self.time = event
         if seq != self.seq + 1:
             raise CorruptFile(f"event {self.seq + 1} of experiment {self.name!r} is missing: restore a backup")
-        self._fold(id, payload_of(event), self.time)
+        payload = payload_of(event)
+        try:
+            self._fold(id, payload, self.time)
+        except RobanditError as error:
+            reason = f"does not fit the events before it ({str(error)[:200]})"
+            raise CorruptFile(f"event {seq} of experiment {self.name!r} {reason}: restore a backup") from error
         self.seq = seq
         self.counts[kind] += 1
 
