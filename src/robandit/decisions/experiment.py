@@ -371,9 +371,10 @@ class Experiment:
     # --- what is known ------------------------------------------------------------------------------------------------------
 
     def _open_decision(self, id: str) -> Decision | None:
-        if id in self._public_ids:  # the bandit's name of a decision that has one of the client
+        own = self._own_ids.get(id)
+        if own is None and id in self._public_ids:  # the bandit's name of a decision that has one of the client
             return None
-        return self.bandit.open_decision(self._own_ids.get(id, id))
+        return self.bandit.open_decision(own or id)
 
     def is_open(self, id: str) -> bool:
         """Return whether a decision waits for its reward."""
