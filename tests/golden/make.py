@@ -7,18 +7,30 @@ wrote the format in its name. ``expected.json`` holds what a bandit that
 is loaded from it must decide next, when it is told the rewards listed there. The bandit of ``production`` has costs, arms that came
 and went, and a change that its detector noticed. A run folder holds the same plan in each format, since format 2 also
 with a policy of a user, from ``golden_policy.py``.
+
+``service.schema1.db`` is a store of the decision service with a log of every kind of event, and ``service.schema1.json`` holds what
+each of its experiments must know at the end, and before some of its events.
 """
 
+import asyncio
 import json
+import platform
 import shutil
 import warnings
 from pathlib import Path
 from unittest import mock
 
+import apsw
+import msgspec
+
 import robandit as rb
+from robandit.decisions.engine import Engine
 from robandit.experiments import Played, planned, run
 from robandit.experiments.notation import policies_from
 from robandit.experiments.own_code import import_modules
+from robandit.storage import open_store
+from robandit.storage.base import PutKey, StoredKey
+from robandit.storage.schema import VERSION
 
 HERE = Path(__file__).parent
 FORMAT = 2
@@ -67,8 +79,105 @@ def make_run():
         assert about["format"] == RUN_FORMAT
 
 
+DEFAULTS = {"minimize": False, "seed": 7, "reward_window": None, "on_expiry": "drop", "max_open": None}
+SERVED = {
+    # The policy, its settings, the number of decisions, and those after which a snapshot is taken.
+    "adakl-ucb": ("AdaKLUCB()", {"minimize": True}, 24, (16,)),
+    "ucb1": ("UCB1(scale=2)", {"reward_window": 60.0, "max_open": 12}, 24, (10, 18)),
+    "epsilon-greedy": ("EpsilonGreedy(epsilon=0.4)", {"reward_window": 45.0, "on_expiry": -3.5}, 24, (12, 20)),
+    "ada2-tinf": ("Ada2TINF()", {}, 24, (12, 20)),
+    "htinf": ("HTINF(eps=0.5, u=4)", {"seed": None}, 14, (8,)),
+    "gaussian-ts": ("GaussianTS()", {}, 12, (4, 8)),
+    "restarting": ("Restarting(UCB1())", {}, 14, ()),
+}
+"""The experiments of the golden store."""
+
+
+def live(engine, name, now):
+    """Let an experiment live, with all that can happen to one."""
+    policy, options, count, snapshots = SERVED[name]
+    settings = DEFAULTS | {"arms": ["eu", "us", "añ"], "policy": policy} | options
+    experiment, _ = engine.create(name, **settings)
+    values, ids = rewards(1000, start=len(name)), []
+    for k in range(count):
+        now[0] += 7.25
+        among = ["us", "añ"] if k % 5 == 3 else None
+        given = "us" if k % 6 == 5 and not experiment.bandit.policy.weighted else None
+        context = msgspec.Raw(b'{"user": "\xc3\xa9", "n": [1, 2.50]}') if k % 7 == 2 else msgspec.UNSET
+        made = experiment.decide(
+            f"client {k}" if k % 3 else None, among=None if given else among, arm=given, context=context
+        )
+        ids.append(made.event.id)
+        if k % 4 != 1:
+            experiment.reward(made.event.id, next(values) * (1.0 if k % 2 else -0.25))
+        if k >= 12 and k % 4 == 3:
+            experiment.reward(ids[k - 10], next(values))  # after the window, if there is one
+        if k in snapshots:
+            engine.submit([experiment.snapshot()])
+        if k == 6:
+            experiment.add_arm("new")
+            experiment.change_arm("us", "paused")
+        if k == 9:
+            experiment.change_arm("us", "active")
+            experiment.change_arm("eu", "retired")
+            experiment.pause()
+            experiment.resume()
+        if name == "ucb1" and k == 8:
+            engine.reset(name)
+        experiment.expire_due()
+
+
+def make_store():
+    """Make the store of this schema, and what must be known about it."""
+    path, beside = HERE / f"service.schema{VERSION}.db", HERE / f"service.schema{VERSION}.json"
+    if path.exists():
+        return
+    now = [1_800_000_000.25]
+    made = path.with_suffix(".new")
+
+    async def make():
+        store = open_store(f"sqlite:{made}")
+        key = StoredKey("golden", bytes(range(32)), ("decide", "read"), ("ucb1",), "é", now[0], now[0] + 1e6, None)
+        store.commit((), [PutKey(key)])
+        engine = Engine(store, clock=lambda: now[0], compile="never")
+        await engine.load()
+        engine.loaded = False  # no snapshots at the end: the logs have tails
+        engine.create("removed", arms=["a"], policy=None, **DEFAULTS)
+        for name in SERVED:
+            live(engine, name, now)
+            engine.audit("golden", "create", name, {"n": 1})
+        engine.remove("removed")
+        await engine.settled()
+        expected = {name: known(experiment) for name, experiment in engine.experiments.items()}
+        await engine.close()
+        return expected
+
+    expected = asyncio.run(make())
+    db = apsw.Connection(str(made))
+    db.execute("VACUUM; PRAGMA journal_mode = DELETE")
+    db.close()
+    made.rename(path)
+    machine = [platform.system(), platform.machine()]
+    beside.write_text(json.dumps({"machine": machine, "experiments": expected}, indent=1, ensure_ascii=False) + "\n")
+
+
+def known(experiment):
+    """Return what an experiment knows, as JSON. Floats are texts, so that they are exact and may be NaN."""
+    rows = [{name: repr(value) for name, value in row.items()} for row in experiment.bandit.estimates()]
+    return {
+        "seq": experiment.seq,
+        "epoch": experiment.epoch,
+        "time": repr(experiment.time),
+        "paused": experiment.paused,
+        "counts": dict(sorted(experiment.counts.items())),
+        "open": [[row.id, row.arm, repr(row.propensity), repr(row.time)] for row in experiment.bandit.open],
+        "estimates": rows,
+    }
+
+
 def main():
     make_run()
+    make_store()
     known = HERE / "expected.json"
     expected = json.loads(known.read_text()) if known.exists() else {}
     policies = {"ucb1": rb.UCB1(scale=2.0), "adar_ucb": rb.AdaRUCB(), "adakl_ucb": rb.AdaKLUCB(schedule="practical")}
