@@ -428,6 +428,32 @@ def test_decisions_that_became_due_while_no_server_ran_expire_after_the_start(pa
     run(second())
 
 
+def test_decisions_expire_although_the_clock_was_set_back_before_the_start(path, quick):
+    """The log is a day ahead of the clock. Time goes on from there, a tenth more slowly."""
+    clock = Clock()
+
+    async def first():
+        async with running(path, clock=clock) as engine:
+            engine.create("e", **SETTINGS | {"reward_window": 60.0})
+            await engine.settled()
+
+    async def second():
+        async with running(path, clock=clock) as engine:
+            experiment = engine.find("e")
+            start = experiment.decide().event.time
+            assert start == clock.now + 86_400.0
+            clock.now += 60.0 / 0.9
+            await asyncio.sleep(0.05)
+            assert experiment.bandit.open_count == 1
+            clock.now += 0.001
+            await until(lambda: experiment.bandit.open_count == 0)
+            assert experiment.time == pytest.approx(start + 60.0009)
+
+    run(first())
+    clock.now -= 86_400.0
+    run(second())
+
+
 def test_an_experiment_that_is_removed_while_its_decisions_expire(path, quick, monkeypatch):
     """Its events must not be stored any more: the store would refuse them, and the process would end."""
     monkeypatch.setattr(experiments, "EXPIRED_AT_ONCE", 1)
