@@ -68,7 +68,7 @@ def test_the_same_numbers_as_at_that_moment(store, policy, options):
     reader = store.reader()
     assert len(then) > 25
     assert stored.epoch == 1
-    for seq, expected in list(then.items())[:: amount(2, 1)]:
+    for seq, expected in list(then.items())[:: amount(4, 1)]:
         assert facts(state_before(reader, stored, seq)) == expected
     reader.close()
 

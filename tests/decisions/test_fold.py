@@ -105,7 +105,7 @@ steps = st.lists(
 
 
 @pytest.mark.parametrize("policy", [each for each in POLICIES if each not in SLOW])
-@settings(max_examples=amount(6, 150), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=amount(5, 100), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(steps=steps, options=st.sampled_from(OPTIONS))
 def test_random_calls(policy, steps, options):
     journal = Journal(policy=policy, **options)
@@ -119,7 +119,7 @@ def test_long_lives(policy):
     rng = random.Random(policy)
     found = set()
     for options in OPTIONS:
-        count = 25 if policy in SLOW else amount(150, 2000)
+        count = 25 if policy in SLOW else amount(90, 1000)
         steps = [(rng.choice(KIND_OF_STEPS), rng.choice([0, 1, 1, 2, 3, 4]), rng.gauss(0.0, 3.0)) for _ in range(count)]
         journal = Journal(policy=policy, **options)
         check(journal, take(journal, first + steps)[-4:])

@@ -78,7 +78,7 @@ def test_a_reward_right_after_the_window_is_late(journal, clock, restart, id, sw
     assert len(journal.events) == 4
 
 
-@settings(max_examples=amount(100, 2000), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=amount(50, 1000), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     start=st.floats(0.0, 4e9),
     window=st.floats(1e-3, 1e8),

@@ -150,7 +150,7 @@ def test_wherever_a_write_fails_nothing_acknowledged_is_lost(tmp_path, error):
         assert lives(tmp_path / "well.db", disk) == (6, [])
         assert 40 < disk.writes < 400
         numbers = range(1, disk.writes + 1)
-    for number in numbers[:: amount(7, 1)]:
+    for number in numbers[:: amount(11, 1)]:
         path = tmp_path / f"{number}.db"
         with Disk(error) as disk:
             disk.fail_at = number
