@@ -31,7 +31,11 @@ def path(tmp_path):
 
 # --- a full disk ------------------------------------------------------------------------------------------------------------
 
-FILL = """
+TESTS = Path(__file__).parent.parent  # child processes import the helpers from there
+
+FILL = (
+    f"import sys; sys.path.insert(0, {str(TESTS)!r})"
+    + """
 import sys
 from robandit.errors import StoreError
 from robandit.storage import open_store
@@ -57,6 +61,7 @@ exec(undo)
 assert check_whole(path, acknowledged, acknowledged) == acknowledged
 print("nothing is lost")
 """
+)
 
 
 def test_a_full_file_system(tmp_path):
@@ -213,7 +218,9 @@ def test_relaxed_durability_may_lose_the_last_commits(tmp_path):
 
 # --- read-only ----------------------------------------------------------------------------------------------------------------
 
-READ_ONLY = """
+READ_ONLY = (
+    f"import sys; sys.path.insert(0, {str(TESTS)!r})"
+    + """
 import subprocess, sys
 from robandit.errors import RobanditError
 from robandit.storage import open_store
@@ -230,6 +237,7 @@ try:
 except RobanditError as error:
     print(type(error).__name__, error)
 """
+)
 
 
 def test_a_read_only_file_system(tmp_path):
