@@ -253,12 +253,14 @@ class Engine:
         """Take snapshots, store what is waiting, and close the store."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        if self.loaded and self.failure is None:
-            changed = (each for each in self.experiments.values() if each.seq > self._snapshots.get(each.number, 0))
-            self._commit.submit((), [experiment.snapshot() for experiment in changed])
-        await self._commit.close()
-        self.reader.close()
-        self.store.close()
+        try:
+            if self.loaded and self.failure is None:
+                changed = (each for each in self.experiments.values() if each.seq > self._snapshots.get(each.number, 0))
+                self._commit.submit((), [experiment.snapshot() for experiment in changed])
+            await self._commit.close()
+        finally:
+            self.reader.close()
+            self.store.close()
 
 
 def outcome_of(made: Recorded) -> str:
