@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from robandit.decisions.engine import Engine
-from robandit.errors import RobanditError, StoreError
+from robandit.errors import Overloaded, RobanditError, StoreError
 from robandit.service import access, docs_page, openapi
 from robandit.service.bodies import encode
 from robandit.service.http import JSON, Answer, Headers, Receive, Request, Route, Router, Scope, Send, body_of, query_of
@@ -152,7 +152,7 @@ class Service:
             try:
                 result = await self._answered(scope, receive)
             except Exception as error:
-                result = self._problem(error)
+                result = await self._problem(error)
             self.state.metrics.answers[result.status] += 1
             await _send(send, result)
         finally:
@@ -193,7 +193,12 @@ class Service:
         query = query_of(scope["query_string"], route)
         return await route.handler(state, Request(parameters, query, key, body))
 
-    def _problem(self, error: Exception) -> Answer:
+    async def _problem(self, error: Exception) -> Answer:
+        if isinstance(error, RobanditError) and not isinstance(error, StoreError | Overloaded):
+            try:  # the reason may be an event that is not stored yet, such as another reward of the decision
+                await self.state.engine.settled()
+            except StoreError as failure:
+                error = failure
         problem, headers = problem_of(error)
         return Answer(problem.status, encode(problem), MEDIA, headers)
 

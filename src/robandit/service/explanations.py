@@ -44,7 +44,9 @@ class Explanations:
                 version, arms = await asyncio.to_thread(_arms_before, self._engine.store, stored, made.event.seq)
         finally:
             self._waiting -= 1
-        return _explanation(experiment, made, version, arms)
+        explanation = _explanation(experiment, made, version, arms)
+        await self._engine.settled()  # its reward may have come meanwhile
+        return explanation
 
 
 def _arms_before(store: Store, stored: StoredExperiment, seq: int) -> tuple[str, list[bodies.ArmEstimates]]:
