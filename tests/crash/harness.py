@@ -1,0 +1,691 @@
+"""Kills servers at random moments while clients use them, and checks that nothing was lost, doubled or half applied.
+
+    PYTHONPATH=tests python -m crash.harness --kills 1000        # or: python tests/crash/harness.py
+    PYTHONPATH=tests python -m crash.harness --soak 600
+
+A round has a new database file and some lives of a server on it. In each life, clients send decisions and rewards, alone and in
+batches, with and without ids, some twice, some late, and some for decisions that do not exist; and they read. Then SIGKILL ends the
+server: some time after it is ready, right after a snapshot, or while it starts. What was acknowledged, that is, answered with 200
+or 202 and read to the end, must then be in the log. Clients send calls without an answer again in the next life, or give up.
+
+After each kill, on a copy of the files: the log has no gaps, and a plain loop accepts it; all acknowledged answers are in it;
+batches are in it as a whole or not at all; SQLite's integrity check passes. After every few kills, the fold of the whole log and
+the folds from each snapshot have the same bytes, and the counts of the plain loop. After a round, the history of all calls is
+linearizable (`crash.linearizability`). The first violation ends the run, with a report and the exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import http.client
+import json
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+if not __package__:
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import msgspec
+
+from crash.linearizability import DONE, Call, check, check_answers, operations
+from crash.model import Database, Model, Row, Violation, copied, require
+from crash.zygote import Zygote
+from robandit.decisions.experiment import Experiment
+from robandit.decisions.settings import Settings
+from robandit.storage.sqlite import SqliteReader
+
+EXPERIMENTS: dict[str, dict[str, Any]] = {
+    "plain": {"arms": ["a", "b", "c"], "policy": "UCB1", "seed": 1},
+    "costs": {"arms": ["a", "b", "c", "d"], "seed": 2, "minimize": True},
+    "window": {
+        "arms": ["a", "b"],
+        "policy": "EpsilonGreedy(epsilon=0.2)",
+        "seed": 3,
+        "reward_window": 0.15,
+        "on_expiry": -1.0,
+    },
+}
+"""A deterministic policy, the default one, and one that draws random numbers, with a window."""
+CUT = (OSError, http.client.HTTPException, ValueError)
+"""What a client sees when the server is killed: a closed connection, or a part of an answer."""
+SNAPSHOT_EVERY = 40
+MOST_WAITING = 100  # decisions of a client without a reward
+MODES = (("later", "snapshot", "starting"), (8, 2, 2))
+"""The moments of a kill: up to 0.6 s after the start, after a snapshot, and while the server starts; with weights."""
+
+
+class Running(Protocol):
+    """A server in another process."""
+
+    def port(self) -> int: ...
+    def kill(self, number: int = signal.SIGKILL) -> int: ...
+
+
+Start = Callable[[Path], Running]
+
+
+class Site:
+    """Where the server is at the moment. Clients wait here while it is being restarted."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._port: int | None = None
+        self.life = 0
+        self.closed = False
+
+    def open(self, port: int) -> None:
+        """Say that a new life of the server is ready."""
+        with self._changed:
+            self._port = port
+            self.life += 1
+            self._changed.notify_all()
+
+    def shut(self, *, for_good: bool = False) -> None:
+        """Say that the server is gone."""
+        with self._changed:
+            self._port = None
+            self.closed = self.closed or for_good
+            self._changed.notify_all()
+
+    def address(self, after: int = 0) -> tuple[int, int] | None:
+        """Return the port and the life of the server, once it has a later life than this; None after the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.closed or (self._port is not None and self.life > after))
+            return None if self._port is None or self.closed else (self._port, self.life)
+
+
+class History:
+    """All calls, in the order in which they were sent."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.calls: list[Call] = []
+        self.seq: Counter[str] = Counter()
+        """The largest acknowledged number of each experiment."""
+        self.snapshots_seen = threading.Event()
+
+    def sent(self, kind: str, experiment: str, body: Any, life: int, tries: int = 0) -> Call:
+        """Record a call that is about to be sent."""
+        with self._lock:
+            call = Call(len(self.calls) + 1, kind, experiment, body, time.monotonic_ns(), life=life, tries=tries)
+            self.calls.append(call)
+            return call
+
+    def answered(self, call: Call, response: http.client.HTTPResponse, content: bytes) -> None:
+        """Record an answer that was read to its end."""
+        now = time.monotonic_ns()
+        call.status = response.status
+        if response.status == 503:
+            call.answer = json.loads(content)
+            return  # it may have been applied, such as after a failed commit: the same as no answer
+        call.replayed = response.headers.get("Idempotent-Replayed") == "true"
+        if call.kind == "log" and response.status == 200:
+            rows = [json.loads(line) for line in content.splitlines()]
+            call.answer = {"seq": rows[-1]["seq"] if rows else call.body["after"], "rows": rows}
+        else:
+            call.answer = json.loads(content)
+        call.responded = now
+        seq = call.answer.get("seq", 0) if response.status in DONE else 0
+        if seq // SNAPSHOT_EVERY > self.seq[call.experiment] // SNAPSHOT_EVERY:
+            self.snapshots_seen.set()
+        self.seq[call.experiment] = max(seq, self.seq[call.experiment])
+
+
+PATHS = {"decide": "decisions", "reward": "rewards", "decisions": "decisions/batch", "rewards": "rewards/batch"}
+
+
+class Client(threading.Thread):
+    """Sends random calls over one connection, until the site is closed."""
+
+    def __init__(self, site: Site, history: History, seed: int, *, pause: float = 0.0, forgotten: float = 0.1) -> None:
+        """``pause`` is the mean time between calls, ``forgotten`` the share of decisions that never get a reward."""
+        super().__init__(daemon=True)
+        self.forgotten = forgotten
+        self.site = site
+        self.history = history
+        self.random = random.Random(seed)
+        self.seed = seed
+        self.pause = pause
+        self.failure: BaseException | None = None
+        self._connection: http.client.HTTPConnection | None = None
+        self._life = 0
+        self._calls = 0
+        self._waiting: list[tuple[str, str, float]] = []
+        """Decisions without a reward yet: experiment, id, and when to send the reward."""
+        self._noted: set[str] = set()
+        self._rewarded: list[tuple[str, dict[str, Any]]] = []
+        """Rewards that were sent, to be sent again."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it may still read an answer."""
+        return self._connection is not None
+
+    def run(self) -> None:
+        """Send calls."""
+        try:
+            while not self.site.closed:
+                self._step()
+                if self.pause:
+                    time.sleep(self.random.expovariate(1.0 / self.pause))
+        except BaseException as error:
+            self.failure = error
+        finally:
+            if self._connection is not None:
+                self._connection.close()
+
+    # --- one call -----------------------------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        choice = self.random.random()
+        experiment = self.random.choice(list(EXPERIMENTS))
+        if len(self._waiting) > MOST_WAITING:
+            self._send_rewards()
+        elif choice < 0.40:
+            self._deliver("decide", experiment, self._decision(experiment))
+        elif choice < 0.46:
+            items = [self._decision(experiment, plain=True) for _ in range(self.random.randint(2, 12))]
+            if "id" in items[0] and self.random.random() < 0.3:
+                items.append(items[0])  # a repetition in the same batch
+            self._deliver("decisions", experiment, {"items": items})
+        elif choice < 0.78:
+            self._send_reward()
+        elif choice < 0.84:
+            self._send_rewards()
+        elif choice < 0.89:
+            self._send_odd_reward(experiment)
+        elif choice < 0.96:
+            self._deliver("show", experiment, None)
+        elif choice < 0.995:
+            after = max(0, self.history.seq[experiment] - self.random.randint(0, 30))
+            self._deliver("log", experiment, {"after": after})
+        elif self._rewarded:
+            experiment, reward = self.random.choice(self._rewarded)
+            self._deliver("explain", experiment, {"id": reward["id"]})
+
+    def _new_name(self) -> str:
+        self._calls += 1
+        return f"{self.seed}-{self._calls}"
+
+    def _decision(self, experiment: str, *, plain: bool = False) -> dict[str, Any]:
+        """Return the body of a call for a decision. Its context differs from all others."""
+        name = self._new_name()
+        body: dict[str, Any] = {"context": {"call": name}}
+        if self.random.random() < 0.7:
+            body["id"] = f"id-{name}"
+        chance = 1.0 if plain else self.random.random()
+        arms = EXPERIMENTS[experiment]["arms"]
+        if chance < 0.1:
+            body["among"] = self.random.sample(arms, 2)
+        elif chance < 0.2:
+            body["arm"] = self.random.choice(arms)
+        return body
+
+    def _reward_of(self, experiment: str, id: str) -> dict[str, Any]:
+        return {"id": id, "value": self.random.lognormvariate(0.0, 2.0)}
+
+    def _take_due(self, most: int) -> list[tuple[str, str]]:
+        """Return decisions of one experiment whose rewards are due, and forget them."""
+        now = time.monotonic()
+        due = [each for each in self._waiting if each[2] <= now]
+        if not due:
+            return []
+        self.random.shuffle(due)
+        chosen = [each for each in due if each[0] == due[0][0]][:most]
+        for each in chosen:
+            self._waiting.remove(each)
+        return [(experiment, id) for experiment, id, _ in chosen]
+
+    def _send_reward(self) -> None:
+        for experiment, id in self._take_due(1):
+            reward = self._reward_of(experiment, id)
+            self._rewarded.append((experiment, reward))
+            self._deliver("reward", experiment, reward)
+
+    def _send_rewards(self) -> None:
+        due = self._take_due(8)
+        if due:
+            experiment = due[0][0]
+            items = [self._reward_of(experiment, id) for _, id in due]
+            if self._deliver("rewards", experiment, {"items": items}):  # else no other call sends parts of the batch
+                self._rewarded.extend((experiment, item) for item in items)
+
+    def _send_odd_reward(self, experiment: str) -> None:
+        """Send a reward again, one with another value, or one of an unknown decision."""
+        chance = self.random.random()
+        del self._rewarded[:-50]
+        if chance < 0.2 or not self._rewarded:
+            self._deliver("reward", experiment, {"id": f"unknown-{self._new_name()}", "value": 1.0})
+        else:
+            experiment, reward = self.random.choice(self._rewarded)
+            if chance < 0.4:
+                reward = reward | {"value": reward["value"] + 1.0}
+            self._deliver("reward", experiment, reward)
+
+    # --- sending ------------------------------------------------------------------------------------------------------
+
+    def _deliver(self, kind: str, experiment: str, body: Any) -> bool:
+        """Send a call. Without an answer, send it again to the next life of the server, or give up. Return whether it succeeded."""
+        tries = 0
+        while True:
+            call = self._send(kind, experiment, body, tries)
+            if call is None:
+                return False
+            if call.responded is not None:
+                self._note(call)
+                return True
+            items = body["items"] if kind in ("decisions", "rewards") else [body]
+            repeatable = kind not in ("decide", "decisions") or all("id" in item for item in items)
+            if not repeatable or self.random.random() < 0.15:
+                if kind == "decide" and "id" in body and self.random.random() < 0.5:
+                    self._expect(experiment, body["id"], 0.0)  # a decision that may not exist
+                return False
+            tries += 1
+
+    def _send(self, kind: str, experiment: str, body: Any, tries: int) -> Call | None:
+        """Send a call once. Return None if there is no server any more."""
+        if self._connection is None:
+            address = self.site.address(self._life)
+            if address is None:
+                return None
+            port, self._life = address
+            self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        call = self.history.sent(kind, experiment, body, self._life, tries)
+        try:
+            path = f"/v1/experiments/{experiment}"
+            if kind in PATHS:
+                self._connection.request("POST", f"{path}/{PATHS[kind]}", json.dumps(body).encode())
+            elif kind == "log":
+                self._connection.request("GET", f"{path}/log?after={body['after']}")
+            else:
+                self._connection.request("GET", path if kind == "show" else f"{path}/decisions/{body['id']}")
+            response = self._connection.getresponse()
+            content = response.read()
+            if response.headers.get("Transfer-Encoding") != "chunked" and not content:
+                raise http.client.IncompleteRead(content)
+            self.history.answered(call, response, content)
+        except CUT as error:
+            if isinstance(error, TimeoutError):
+                raise Violation(f"call {call.number} ({kind}) had no answer for 30 seconds") from error
+            call.responded = None
+            self._connection.close()
+            self._connection = None
+        return call
+
+    def _note(self, call: Call) -> None:
+        """Remember decisions that need a reward. Some get it late, some never."""
+        require(call.status < 500, f"call {call.number} {call.kind} {call.body}: {call.status} {call.answer}")
+        for each in operations([call]):
+            if each.kind == "decide" and each.status == 200:
+                late = call.experiment == "window" and self.random.random() < 0.3
+                delay = self.random.uniform(0.2, 1.0) if late else self.random.uniform(0.0, 0.05)
+                self._expect(call.experiment, each.answer["id"], time.monotonic() + delay)
+
+    def _expect(self, experiment: str, id: str, time: float) -> None:
+        """Let a decision have a reward from some time on, if it is a new one and is not forgotten."""
+        if id not in self._noted:
+            self._noted.add(id)
+            if self.random.random() >= self.forgotten:
+                self._waiting.append((experiment, id, time))
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+class Auditor:
+    """Checks the files of a store after each kill, while no server uses them."""
+
+    def __init__(self, path: Path, history: History) -> None:
+        self.path = path
+        self.history = history
+        self.models = {name: Model(name) for name in EXPERIMENTS}
+        self._checked = 0
+        """The calls that were compared with the log."""
+        self._hashes: dict[str, tuple[int, str]] = {}
+
+    def check(self, *, thoroughly: bool = False) -> None:
+        """Check what is new since the last time, or everything."""
+        with copied(self.path, self.path.parent / "copy") as database:
+            database.check_integrity()
+            for name, (number, head) in database.heads().items():
+                model = self.models[name]
+                for row in database.rows(number, len(model.rows)):
+                    model.apply(row)
+                require(head == len(model.rows), f"{name}: the head is {head}, the log has {len(model.rows)} events")
+            self._check_calls()
+            if thoroughly:
+                self._check_unchanged(database)
+                self._check_folds(database)
+
+    def _check_calls(self) -> None:
+        """Compare the answers since the last time with the log. All calls have ended: their server is gone."""
+        new, self._checked = self.history.calls[self._checked :], len(self.history.calls)
+        for name, model in self.models.items():
+            check_answers(model.rows, [each for each in operations(new) if each.call.experiment == name])
+
+    def _check_unchanged(self, database: Database) -> None:
+        """Check that events that were there the last time are the same."""
+        for name, (number, head) in database.heads().items():
+            known, digest = self._hashes.get(name, (0, _hash([])))
+            require(_hash(database.raw(number, known)) == digest, f"{name}: stored events have changed")
+            self._hashes[name] = (head, _hash(database.raw(number, head)))
+
+    def _check_folds(self, database: Database) -> None:
+        """Compare the fold of the whole log with those from each snapshot, and with the plain loop."""
+        reader = SqliteReader(str(database.path))
+        try:
+            for stored in reader.experiments():
+                name = stored.name
+                model = self.models[name]
+                events = reader.events(stored.number, 0, stored.head)
+                whole = _empty(stored)
+                whole.apply_all(events)
+                content = whole.snapshot().content
+                for seq, snapshot in reader.snapshots(stored.number):
+                    other = _empty(stored)
+                    other.restore(snapshot)
+                    require(other.seq == seq, f"{name}: the snapshot of event {seq} says event {other.seq}")
+                    other.apply_all(events[seq:])
+                    require(
+                        other.snapshot().content == content, f"{name}: snapshot {seq} and the tail give other bytes"
+                    )
+                require(whole.counts == model.counts, f"{name}: the fold counts {whole.counts}, the log {model.counts}")
+                pulls = {arm: count for arm, _, count in whole.bandit.pulls() if count}
+                require(pulls == +model.pulls, f"{name}: the fold has the pulls {pulls}, the log {model.pulls}")
+                require(whole.bandit.open_count == len(model.open), f"{name}: open {whole.bandit.open_count}")
+        finally:
+            reader.close()
+
+    def logs(self) -> dict[str, list[Row]]:
+        """Return the logs as of the last check."""
+        return {name: model.rows for name, model in self.models.items()}
+
+
+def _hash(rows: Sequence[Any]) -> str:
+    return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
+def _empty(stored: Any) -> Experiment:
+    settings = msgspec.json.decode(stored.settings, type=Settings)
+    return Experiment(stored, settings, clock=time.time, find=lambda *_: None, emit=lambda event: None)
+
+
+# --- rounds -----------------------------------------------------------------------------------------------------------
+
+
+def wait_until_ready(port: int) -> None:
+    """Wait until the logs are folded."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if request(port, "GET", "/readyz")[0] == 200:
+            return
+        time.sleep(0.002)
+    raise Violation("the server was not ready after a minute")
+
+
+def request(port: int, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    """Make a call on a connection of its own. Return the status and the decoded body."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body).encode())
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def create_experiments(port: int) -> None:
+    """Create the experiments that the clients use."""
+    for name, settings in EXPERIMENTS.items():
+        status, answer = request(port, "PUT", f"/v1/experiments/{name}", settings)
+        require(status == 201, f"{name} was not created: {answer}")
+
+
+class Totals:
+    """What a run has seen."""
+
+    def __init__(self) -> None:
+        self.figures: Counter[str] = Counter()
+        self.start = time.monotonic()
+
+    def add(self, history: History, logs: Mapping[str, Sequence[Row]]) -> None:
+        """Count the calls of a round."""
+        figures = self.figures
+        done = list(operations(history.calls))
+        made = {(each.call.experiment, each.answer["seq"]) for each in done if each.is_new}
+        figures["calls"] += len(history.calls)
+        figures["acknowledged"] += sum(each.status in DONE and each.kind in ("decide", "reward") for each in done)
+        figures["cut off"] += sum(call.responded is None for call in history.calls)
+        figures["resent"] += sum(call.tries > 0 for call in history.calls)
+        figures["replayed"] += sum(each.replayed for each in done)
+        figures["late"] += sum(each.status == 202 for each in done)
+        for name, rows in logs.items():
+            asked = [row for row in rows if row.kind in ("decided", "rewarded", "late")]
+            figures["events"] += len(rows)
+            figures["unacknowledged"] += sum((name, row.seq) not in made for row in asked)
+            figures["twice"] += len(asked) - len({(row.kind == "decided", row.id) for row in asked})
+
+    def __str__(self) -> str:
+        figures = self.figures
+        return (
+            f"kills {figures['kills']:,}, acknowledged {figures['acknowledged']:,} (all recovered), "
+            f"recovered unacknowledged {figures['unacknowledged']:,}, answers replayed {figures['replayed']:,}, "
+            f"duplicates counted {figures['twice']:,}, calls cut off {figures['cut off']:,}, "
+            f"sent again {figures['resent']:,}, events {figures['events']:,}, "
+            f"seconds {time.monotonic() - self.start:.0f}"
+        )
+
+
+class Round:
+    """A new database, clients, and several lives of a server."""
+
+    def __init__(self, folder: Path, start: Start, seed: int, *, clients: int = 12, **habits: float) -> None:
+        """``habits`` are those of the clients."""
+        self.path = folder / "robandit.db"
+        self.start = start
+        self.random = random.Random(seed)
+        self.site = Site()
+        self.history = History()
+        self.auditor = Auditor(self.path, self.history)
+        self.clients = [Client(self.site, self.history, seed * 1_000 + each, **habits) for each in range(clients)]
+        self.kills: Counter[str] = Counter()
+
+    def play(self, kills: int, *, thorough: int = 5) -> None:
+        """Kill servers, and check after each kill. ``thorough`` is the number of kills between two checks of everything."""
+        for client in self.clients:
+            client.start()
+        try:
+            for number in range(1, kills + 1):
+                self._live("later" if number == 1 else self.random.choices(*MODES)[0], create=number == 1)
+                self.auditor.check(thoroughly=number % thorough == 0 or number == kills)
+                self.check_clients()
+        finally:
+            self.close()
+        check_all(self.history, self.auditor.logs())
+
+    def close(self) -> None:
+        """Let the clients end."""
+        self.site.shut(for_good=True)
+        for client in self.clients:
+            if client.ident is not None:
+                client.join(40)
+        self.check_clients()
+
+    def _live(self, mode: str, *, create: bool = False) -> None:
+        """Let a server live until it is killed."""
+        server = self.start(self.path)
+        try:
+            if mode == "starting":
+                time.sleep(self.random.uniform(0.0, 0.09))
+            else:
+                port = server.port()
+                wait_until_ready(port)
+                if create:
+                    create_experiments(port)
+                self.history.snapshots_seen.clear()
+                self.site.open(port)
+                if mode == "snapshot":
+                    self.history.snapshots_seen.wait(1.0)
+                else:
+                    time.sleep(self.random.uniform(0.02, 0.6))
+        finally:
+            code = server.kill()
+            self.site.shut()
+        require(code == -signal.SIGKILL, f"the server ended by itself before it was killed: exit code {code}")
+        self.kills[mode] += 1
+        self._wait_for_clients()
+
+    def _wait_for_clients(self) -> None:
+        """Wait until no client is reading an answer of the killed server any more."""
+        until = time.monotonic() + 35
+        while any(client.is_alive() and client.is_connected for client in self.clients):
+            require(time.monotonic() < until, "a client still waits for an answer of the killed server")
+            time.sleep(0.001)
+
+    def check_clients(self) -> None:
+        """Raise the error of a client that has failed."""
+        for client in self.clients:
+            if client.failure is not None:
+                raise client.failure
+
+
+def check_all(history: History, logs: Mapping[str, Sequence[Row]]) -> None:
+    """Check the history of a whole round."""
+    check(history.calls, logs, EXPERIMENTS)
+
+
+def run(
+    kills: int,
+    seed: int,
+    *,
+    start: Callable[[random.Random], Start],
+    per_round: int = 25,
+    thorough: int = 5,
+    keep: bool = False,
+    **options: Any,
+) -> Totals:
+    """Play rounds until this many kills. Raise the first `Violation`; with ``keep``, its files are kept."""
+    totals = Totals()
+    drawn = random.Random(seed)
+    while totals.figures["kills"] < kills:
+        with tempfile.TemporaryDirectory(prefix="robandit-crash-") as folder:
+            one = Round(Path(folder), start(drawn), drawn.randrange(10**6), **options)
+            count = min(per_round, kills - totals.figures["kills"])
+            try:
+                one.play(count, thorough=thorough)
+            except BaseException as error:
+                if keep:
+                    error.add_note(_kept(one, Path(folder)))
+                raise
+            totals.figures["kills"] += count
+            totals.add(one.history, one.auditor.logs())
+            if keep:
+                print(f"  {totals}", file=sys.stderr, flush=True)
+    return totals
+
+
+def _kept(one: Round, folder: Path) -> str:
+    """Keep the files of a round that failed, and say where."""
+    place = Path(tempfile.mkdtemp(prefix="robandit-violation-"))
+    shutil.copytree(folder, place / "files", dirs_exist_ok=True)
+    lines = [repr(call) for call in one.history.calls]
+    (place / "history.txt").write_text("\n".join(lines))
+    return f"kills in this round: {dict(one.kills)}; the database, stderr and the history are in {place}"
+
+
+def forked(zygote: Zygote, **options: Any) -> Callable[[random.Random], Start]:
+    """Return how to start servers as children of a zygote, with few events between snapshots and checkpoints."""
+
+    def with_random(drawn: random.Random) -> Start:
+        pages = drawn.choice([10, 100, 4_000])
+
+        def start(path: Path) -> Running:
+            given = {"snapshot_every": SNAPSHOT_EVERY, "pages_per_checkpoint": pages} | options
+            return zygote.start(path, **given)
+
+        return start
+
+    return with_random
+
+
+# --- soak -------------------------------------------------------------------------------------------------------------
+
+
+def soak(zygote: Zygote, seconds: float, seed: int, *, clients: int = 4, pause: float = 0.01) -> str:
+    """Load a server with pauses between calls. Return a line with figures, or raise a `Violation`."""
+    with tempfile.TemporaryDirectory(prefix="robandit-soak-") as folder:
+        one = Round(Path(folder), zygote.start, seed, clients=clients, pause=pause, forgotten=0.0)
+        server = zygote.start(one.path, snapshot_every=5_000)
+        port = server.port()
+        wait_until_ready(port)
+        create_experiments(port)
+        one.site.open(port)
+        for client in one.clients:
+            client.start()
+        samples = []
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(min(1.0, seconds / 40))
+            samples.append(server.memory())
+            one.check_clients()
+        one.close()
+        code = server.kill(signal.SIGTERM)
+        require(code == 0, f"the server ended with the exit code {code}: {server.errors()}")
+        one.auditor.check(thoroughly=True)
+        check_all(one.history, one.auditor.logs())
+        totals = Totals()
+        totals.add(one.history, one.auditor.logs())
+        cut = totals.figures["cut off"]
+        require(cut == 0, f"{cut} calls had no answer")
+        quarter = len(samples) // 4
+        second, last = (
+            sorted(part)[len(part) // 2] / 2**20 for part in (samples[quarter : 2 * quarter], samples[-quarter:])
+        )
+        events = totals.figures["events"]
+        line = (
+            f"soak {seconds:.0f} s: calls {totals.figures['calls']:,}, acknowledged {totals.figures['acknowledged']:,}, "
+            f"events {events:,}, lost 0, memory {samples[0] / 2**20:.1f} MiB at the start, {second:.1f} in the second "
+            f"quarter, {last:.1f} in the last, {max(samples) / 2**20:.1f} at most"
+        )
+        require(last <= second * 1.05 + 2.0, f"the memory grows: {line}")
+        return line
+
+
+def main() -> int:
+    """Run as a program."""
+    parser = argparse.ArgumentParser(description="Kill servers under load, and check that nothing is lost.")
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--clients", type=int, default=12)
+    parser.add_argument(
+        "--soak", type=float, metavar="SECONDS", help="load one server for this long instead, without kills"
+    )
+    parser.add_argument("--fault", help="break the server on purpose: the run must then fail")
+    given = parser.parse_args()
+    try:
+        with Zygote() as zygote:
+            if given.soak:
+                print(soak(zygote, given.soak, given.seed))
+            else:
+                options = {"fault": given.fault, "slow": 0.005} if given.fault else {}
+                print(run(given.kills, given.seed, start=forked(zygote, **options), clients=given.clients, keep=True))
+    except Violation as error:
+        print(
+            f"VIOLATION with --seed {given.seed}: {error}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr
+        )
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
