@@ -42,7 +42,15 @@ class _Request(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class NewExperiment(_Request):
     """The settings of a new experiment."""
 
-    arms: Annotated[list[ArmName], Meta(min_length=1, max_length=MOST_ARMS, description="Different names.")]
+    arms: Annotated[
+        list[ArmName],
+        Meta(
+            min_length=1,
+            max_length=MOST_ARMS,
+            description="Different names.",
+            extra_json_schema={"uniqueItems": True},
+        ),
+    ]
     policy: Annotated[
         str | None,
         Meta(
