@@ -120,8 +120,11 @@ def test_every_event_is_a_row(local):
     assert times == sorted(times)
 
 
-@pytest.mark.parametrize("query", ["", "after=3", "after=3&limit=5", "limit=0", "limit=1", "after=1000", "learned=true",
-                                   "learned=true&after=5&limit=3", "learned=false&limit=7", "after=0&limit=999999999999999999"])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    ["", "after=3", "after=3&limit=5", "limit=0", "limit=1", "after=1000", "learned=true", "learned=true&after=5&limit=3",
+     "learned=false&limit=7", "after=0&limit=999999999999999999"],
+)  # fmt: skip
 def test_all_formats_have_the_same_rows(local, query):
     answers = {name: local.call("GET", f"{P}/log?format={name}&{query}") for name in READERS}
     for name, answer in answers.items():
