@@ -75,7 +75,8 @@ def test_a_log_that_cannot_be_loaded(tmp_path):
         [error] = local.failures
         assert isinstance(error, CorruptFile)
         ready = local.call("GET", "/readyz")
-        assert (ready.status, "event 2 of experiment 1 is damaged" in ready.json["status"]) == (503, True)
+        assert (ready.status, ready.json["status"]) == (503, "not loaded: the log cannot be read")
+        assert "event 2 of experiment 1 is damaged" in str(error)
         assert local.call("POST", f"{P}/decisions").status == 503
         assert local.call("GET", "/healthz").status == 200
         local.engine.loaded = False
