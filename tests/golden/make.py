@@ -10,6 +10,9 @@ with a policy of a user, from ``golden_policy.py``.
 
 ``service.schema1.db`` is a store of the decision service with a log of every kind of event, and ``service.schema1.json`` holds what
 each of its experiments must know at the end, and before some of its events.
+
+``openapi.v1.json`` is the interface of the decision service, without the version of Robandit. If a change of the interface is
+meant, remove the file and make it anew; version 1 only gets additions that old clients do not notice.
 """
 
 import asyncio
@@ -175,9 +178,26 @@ def known(experiment):
     }
 
 
+def interface():
+    """The OpenAPI document without the version of Robandit, so that a release changes nothing."""
+    from robandit.service.openapi import contents
+
+    document = contents()
+    del document["info"]["version"]
+    return document
+
+
+def make_openapi():
+    """Make the document of the interface."""
+    place = HERE / "openapi.v1.json"
+    if not place.exists():
+        place.write_text(json.dumps(interface(), indent=1) + "\n")
+
+
 def main():
     make_run()
     make_store()
+    make_openapi()
     known = HERE / "expected.json"
     expected = json.loads(known.read_text()) if known.exists() else {}
     policies = {"ucb1": rb.UCB1(scale=2.0), "adar_ucb": rb.AdaRUCB(), "adakl_ucb": rb.AdaKLUCB(schedule="practical")}

@@ -44,8 +44,8 @@ def serve(
     """
     check_installed()
     from robandit.cli.terminal.guard import write_line
-    from robandit.service.access import made_key
-    from robandit.service.server import is_loopback, listening, url_of
+    from robandit.service.access import is_loopback, made_key
+    from robandit.service.server import listening, url_of
     from robandit.service.server import serve as run
     from robandit.storage import open_store
     from robandit.storage.base import Audit, PutKey

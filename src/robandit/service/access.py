@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import math
 import secrets
 from collections.abc import Callable, Iterable
@@ -20,6 +21,18 @@ SCOPES = ("decide", "reward", "read", "admin")
 _PREFIX = "rb"
 _CHALLENGE = ((b"www-authenticate", b"Bearer"),)
 MOST_BUCKETS = 10_000
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def made_key(

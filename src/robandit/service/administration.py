@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from robandit.decisions.settings import checked_name
 from robandit.service import bodies
 from robandit.service.access import made_key
 from robandit.service.bodies import decoder
@@ -27,6 +28,8 @@ async def list_keys(state: State, request: Request) -> Answer:
 async def create_key(state: State, request: Request) -> Answer:
     """Handle POST keys."""
     given = _key(request.body)
+    for name in given.experiments or ():
+        checked_name(name)  # the pattern of the body allows a line break at the end
     key, stored = made_key(
         given.scopes,
         now=state.engine.clock(),

@@ -21,7 +21,6 @@ from robandit.storage import Store, StoredKey
 from robandit.storage.group_commit import Committed
 
 MOST_REQUESTS = 4_096  # that are answered at the same time
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _ANYBODY = StoredKey("(no key)", b"", access.SCOPES, None, "", 0.0, None, None)
 _ALWAYS: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 _PAGE: Headers = (
@@ -206,22 +205,23 @@ class Service:
 def _check_local(host: bytes | None, origin: bytes | None) -> None:
     """Refuse calls that pages of other sites make in the browser of this machine's user. Without keys, they could do all."""
     name = (host or b"").decode("latin-1")
-    if _without_port(name) not in _LOOPBACK:
-        raise Refusal("forbidden", f"Without keys, the server answers only calls to {_LOOPBACK[0]} or {_LOOPBACK[1]}")
+    if not access.is_loopback(_without_port(name)):
+        raise Refusal("forbidden", "Without keys, the server answers only calls to 127.0.0.1 or localhost")
     if origin is not None and origin.decode("latin-1").partition("://")[2] != name:
         raise Refusal("forbidden", "Without keys, the server answers no calls from pages of other sites")
 
 
 def _without_port(host: str) -> str:
     head, colon, port = host.rpartition(":")
-    return head if colon and port.isdigit() else host
+    name = head if colon and port.isdigit() else host
+    return name[1:-1] if name.startswith("[") and name.endswith("]") else name  # of IPv6
 
 
 async def _send(send: Send, result: Answer) -> None:
     whole = isinstance(result.body, bytes)
     headers = [(b"content-type", result.media)] if result.body or result.media != JSON else []
     headers += [*result.headers, *_ALWAYS]
-    if whole:
+    if whole and result.status != 204:  # which must not have a length (RFC 9110)
         headers.append((b"content-length", str(len(result.body)).encode()))  # type: ignore[arg-type]
     await send({"type": "http.response.start", "status": result.status, "headers": headers})
     if isinstance(result.body, bytes):

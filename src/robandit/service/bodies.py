@@ -10,12 +10,12 @@ from msgspec import Meta
 
 from robandit.decisions.experiment import LONGEST_ID
 from robandit.decisions.settings import DEFAULT_OPEN, LONGEST_NAME, LONGEST_WINDOW, MOST_ARMS, MOST_OPEN
-from robandit.inputs import checked_reward
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.service.problems import Problem, Refusal
 
 MOST_ITEMS = 1_000
 LONGEST_CONTEXT = 65_536
+LONGEST_QUOTE = 200  # characters of a message that may quote the body
 
 Name = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._\-]{{0,{LONGEST_NAME - 1}}}$")]
 ArmName = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{1,{LONGEST_NAME}}}$")]
@@ -42,7 +42,15 @@ class _Request(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class NewExperiment(_Request):
     """The settings of a new experiment."""
 
-    arms: Annotated[list[ArmName], Meta(min_length=1, max_length=MOST_ARMS, description="Different names.")]
+    arms: Annotated[
+        list[ArmName],
+        Meta(
+            min_length=1,
+            max_length=MOST_ARMS,
+            description="Different names.",
+            extra_json_schema={"uniqueItems": True},
+        ),
+    ]
     policy: Annotated[
         str | None,
         Meta(
@@ -401,6 +409,8 @@ def decoder(kind: type[Body]) -> Any:
             raise Refusal("malformed", f"The body is not valid JSON: {str(error)[:200]}") from None
         except UnicodeDecodeError:
             raise Refusal("malformed", "The body is not valid UTF-8: send JSON in UTF-8") from None
+        except RecursionError:
+            raise Refusal("malformed", "The body is nested too deeply: send flatter JSON") from None
 
     return decoded
 
@@ -409,7 +419,11 @@ def _wrong(error: str) -> Refusal:
     """Return msgspec's message in our form: "value must be `float`, not `str`"."""
     text, _, place = error.partition(" - at ")
     field = place.strip("`").removeprefix("$").lstrip(".")
+    if text.endswith("out of range"):
+        rule = f"a number that fits a 64-bit float, and within +-{LARGEST_REWARD:g} for rewards"
+        return Refusal("invalid", f"{field or 'the body'} must be {rule}", parameter=field or None, rule=rule)
     if not text.startswith("Expected "):
+        text = text[:LONGEST_QUOTE]  # it may quote a field's name
         return Refusal("invalid", f"{field}: {text}" if field else text, parameter=field or None)
     rule, _, given = text.removeprefix("Expected ").partition(", got ")
     wrong = f", not {given}" if given else ""
@@ -424,5 +438,8 @@ def _check_numbers(body: bytes) -> None:
     except (ValueError, RecursionError):
         return
     if found:
-        value = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}[found[0]]
-        checked_reward(value)  # raises, with the rule
+        rule = "a finite number"
+        text = (
+            f"{found[0]} is not a number in JSON: each number must be finite. Skip such a reward, or send a finite cost"
+        )
+        raise Refusal("invalid", text, rule=rule)

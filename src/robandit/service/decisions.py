@@ -18,6 +18,7 @@ from robandit.service.metrics import Calls
 from robandit.service.problems import Refusal, problem_of
 from robandit.service.state import State
 
+SPARE_LEVELS = 50
 _decision = decoder(bodies.NewDecision)
 _reward = decoder(bodies.NewReward)
 _items = decoder(bodies.Items)
@@ -152,7 +153,22 @@ def _decide(experiment: Experiment, body: Any) -> Recorded:
         rule = f"at most {LONGEST_CONTEXT >> 10} KiB of JSON"
         size = f"{len(bytes(context)):,} bytes"
         raise Refusal("invalid", f"context has {size} and must be {rule}", parameter="context", rule=rule)
+    if context is not msgspec.UNSET:
+        _check_context(bytes(context))
     return experiment.decide(given.id, among=given.among, arm=given.arm, context=context)
+
+
+def _check_context(context: bytes) -> None:
+    """Refuse a context that could be stored but not be read again. `msgspec.Raw` only finds where it ends.
+
+    The brackets leave room for the levels of the answers that will hold it.
+    """
+    try:
+        msgspec.json.decode(b"[" * SPARE_LEVELS + context + b"]" * SPARE_LEVELS)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        rule = "JSON in UTF-8 with numbers that fit 64-bit floats, not nested deeply"
+        reason = str(error).partition(" - at ")[0][:100]
+        raise Refusal("invalid", f"context must be {rule}: {reason}", parameter="context", rule=rule) from None
 
 
 def _learn(experiment: Experiment, body: Any) -> Recorded:

@@ -18,6 +18,7 @@ from robandit.storage import StoredKey
 
 JSON = b"application/json"
 LARGEST_BODY = 4 << 20
+_ANY = object()  # stands for a parameter in the tree of paths; a text could also be a segment of a path
 
 Scope: TypeAlias = Mapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
@@ -110,7 +111,7 @@ class Router:
         for route in routes:
             node = self._tree
             for part in route.segments:
-                node = node.setdefault("*" if part.startswith("{") else part, {})
+                node = node.setdefault(_ANY if part.startswith("{") else part, {})
             node.setdefault(None, {})[route.method] = route
         self.find = functools.lru_cache(maxsize=1_000)(self._find)
         """See `_find`. The paths of decisions and rewards are the same again and again."""
@@ -122,8 +123,8 @@ class Router:
             part = _unquoted(raw)
             if part in node:
                 node = node[part]
-            elif "*" in node and part:
-                node = node["*"]
+            elif _ANY in node and part:
+                node = node[_ANY]
                 parameters.append(part)
             else:
                 node = {}
@@ -173,7 +174,7 @@ def query_of(raw: bytes, route: Route) -> dict[str, str]:
 
 async def body_of(receive: Receive, length: bytes | None) -> bytes:
     """Return the body of a request. One that is too large is refused before it is read."""
-    if length is not None and (not length.isdigit() or int(length) > LARGEST_BODY):
+    if length is not None and (len(length) > 9 or not length.isdigit() or int(length) > LARGEST_BODY):
         raise _too_large()
     message = await receive()
     body: bytes = message.get("body", b"")

@@ -80,7 +80,8 @@ _CODES: tuple[tuple[type[RobanditError], str], ...] = (
 def problem(code: str, detail: str, **fields: Any) -> Problem:
     """Return a problem. Characters that cannot be seen are escaped."""
     status, title = STATUS[code]
-    return Problem(title=title, status=status, detail=visible(detail)[:LONGEST_DETAIL], code=code, **fields)
+    texts = {name: text and visible(text) for name, text in fields.items()}
+    return Problem(title=title, status=status, detail=visible(detail)[:LONGEST_DETAIL], code=code, **texts)
 
 
 def problem_of(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], ...]]:

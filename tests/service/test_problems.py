@@ -1,0 +1,436 @@
+"""Errors as application/problem+json: every code, odd bodies and values, and what a message may quote."""
+
+import json
+import logging
+
+import pytest
+
+from helpers.serving import Local
+from helpers.wrapped_stores import WrappedStore
+from robandit.service import problems
+from robandit.service.problems import STATUS, problem_of
+
+P = "/v1/experiments/p"
+MEDIA = "application/problem+json"
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    with Local(tmp_path_factory.mktemp("problems") / "robandit.db", authenticate=True, rate=1e6) as local:
+        local.call("PUT", P, {"arms": ["a", "b"]})
+        yield local
+
+
+def check(answer, status, code):
+    """Check a problem, and return it."""
+    assert (answer.status, answer.headers["content-type"]) == (status, MEDIA), answer
+    problem = answer.json
+    assert (problem["code"], problem["status"]) == (code, status)
+    assert STATUS[code] == (status, problem["title"])
+    assert set(problem) <= {"title", "status", "detail", "code", "parameter", "rule"}
+    assert "Traceback" not in answer.body.decode()
+    assert ".py" not in problem["detail"]
+    assert problem["detail"].isprintable()
+    assert 0 < len(problem["detail"]) <= 600
+    assert int(answer.headers["content-length"]) == len(answer.body)
+    return problem
+
+
+# --- every code ---------------------------------------------------------------------------------------------------------------
+
+
+def too_many(local):
+    bucket = local.service.state.rates
+    bucket._rate, before = 1e-9, bucket._rate
+    try:
+        local.call("GET", "/v1/experiments")
+        return local.call("GET", "/v1/experiments")
+    finally:
+        bucket._rate = before
+        bucket._buckets.clear()
+
+
+def internal(local):
+    find, local.engine.find = local.engine.find, lambda name: 1 / 0
+    try:
+        return local.call("GET", P)
+    finally:
+        local.engine.find = find
+
+
+def unavailable(local):
+    local.engine.loaded = False
+    try:
+        return local.call("GET", P)
+    finally:
+        local.engine.loaded = True
+
+
+CODES = {
+    "malformed": lambda local: local.call("POST", f"{P}/rewards", b"{"),
+    "no-key": lambda local: local.call("GET", P, key=""),
+    "forbidden": lambda local: local.call(
+        "GET", P, key=local.call("POST", "/v1/keys", {"scopes": ["decide"]}).json["key"]
+    ),
+    "not-found": lambda local: local.call("GET", "/v1/nothing"),
+    "no-such-method": lambda local: local.call("POST", P),
+    "conflict": lambda local: local.call("PUT", P, {"arms": ["z"]}),
+    "too-large": lambda local: local.call("POST", f"{P}/decisions", b" " * ((4 << 20) + 1)),
+    "invalid": lambda local: local.call("POST", f"{P}/rewards", {"id": "x", "value": "1"}),
+    "too-many": too_many,
+    "internal": internal,
+    "unavailable": unavailable,
+}
+
+
+def test_the_list_of_codes_is_complete():
+    assert set(CODES) == set(STATUS)
+
+
+@pytest.mark.parametrize("code", STATUS)
+def test_codes(local, code, capfd):
+    answer = CODES[code](local)
+    problem = check(answer, STATUS[code][0], code)
+    if code in ("too-many", "unavailable"):
+        assert int(answer.headers["retry-after"]) >= 1
+    if code == "no-such-method":
+        assert answer.headers["allow"] == "DELETE, GET, PUT"
+    if code == "internal":
+        assert problem["detail"] == "The server met an unexpected error; its log has the details."
+        assert "ZeroDivisionError" in capfd.readouterr().err  # the operator sees it
+
+
+def test_errors_of_the_package_have_codes():
+    """Every error that Robandit raises on purpose, and that a call can cause, is not an internal one."""
+    from robandit import errors
+
+    expected = {
+        "InvalidInput": 422, "InvalidReward": 422, "UnknownArm": 422, "UnavailableArm": 409, "HorizonReached": 409,
+        "DecisionError": 409, "NotFound": 404, "Conflict": 409, "Overloaded": 429, "StoreError": 503,
+    }  # fmt: skip
+    for name, status in expected.items():
+        assert problem_of(getattr(errors, name)("text"))[0].status == status
+    assert (
+        problem_of(RuntimeError("secret"))[0].detail == "The server met an unexpected error; its log has the details."
+    )
+
+
+# --- rewards that are no rewards ----------------------------------------------------------------------------------------------
+
+VALUES = {
+    b"1e400": "value", b"-1e400": "value", b"1" + b"0" * 400: "value", b"1e151": "value", b"-1e151": "value",
+    b"1.0000000001e150": "value", b"1e-140": "reward", b"-5e-324": "reward", b'"1"': "value", b'"NaN"': "value",
+    b"true": "value", b"false": "value", b"null": "value", b"[]": "value", b"[1]": "value", b"{}": "value",
+}  # fmt: skip
+NOT_JSON = [b"NaN", b"Infinity", b"-Infinity"]
+
+
+def opened(local, count):
+    return [local.call("POST", f"{P}/decisions").json["id"] for _ in range(count)]
+
+
+def item(id, value):
+    return b'{"id": "%b", "value": %b}' % (id.encode(), value)
+
+
+@pytest.mark.parametrize("value", [*VALUES, *NOT_JSON])
+def test_a_single_reward_is_refused_with_the_rule(local, value):
+    [id] = opened(local, 1)
+    seq = local.engine.experiments["p"].seq
+    problem = check(local.call("POST", f"{P}/rewards", item(id, value)), 422, "invalid")
+    text = problem["detail"]
+    if value in VALUES:
+        assert problem["parameter"] == VALUES[value]
+        rules = ("number", "float", "<= 1e+150", ">= -1e+150", "at least 1e-130")
+        assert any(rule in text for rule in rules)
+    else:
+        assert "must be finite" in text
+    assert local.engine.experiments["p"].seq == seq
+    assert local.engine.experiments["p"].is_open(id)
+    assert local.call("POST", f"{P}/rewards", {"id": id, "value": 1.0}).json["outcome"] == "applied"
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_wrong_reward_does_not_spoil_its_batch(local, value):
+    first, wrong, last = opened(local, 3)
+    body = b'{"items": [%b]}' % b", ".join([item(first, b"1.5"), item(wrong, value), item(last, b"-2.5")])
+    answer = local.call("POST", f"{P}/rewards/batch", body)
+    assert answer.status == 200
+    items = answer.json["items"]
+    assert [each["status"] for each in items] == [200, 422, 200]
+    assert items[1]["problem"]["code"] == "invalid"
+    assert items[1]["reward"] is None
+    assert [items[i]["reward"]["value"] for i in (0, 2)] == [1.5, -2.5]
+    assert local.engine.experiments["p"].is_open(wrong)
+
+
+@pytest.mark.parametrize("value", NOT_JSON)
+def test_what_is_not_json_refuses_the_whole_batch(local, value):
+    """A body that is not JSON has no items. Nothing of it is stored."""
+    first, wrong = opened(local, 2)
+    body = b'{"items": [%b]}' % b", ".join([item(first, b"1.5"), item(wrong, value)])
+    check(local.call("POST", f"{P}/rewards/batch", body), 422, "invalid")
+    assert local.engine.experiments["p"].is_open(first)
+
+
+ODD_ITEMS = [
+    1,
+    None,
+    "x",
+    [],
+    {},
+    {"id": "x"},
+    {"value": 1.0},
+    {"id": "x", "value": 1.0, "more": 1},
+    {"id": 1, "value": 1.0},
+]
+
+
+def test_odd_items_do_not_spoil_their_batch(local):
+    [good] = opened(local, 1)
+    answer = local.call("POST", f"{P}/rewards/batch", {"items": [*ODD_ITEMS, {"id": good, "value": 1.0}]})
+    assert [each["status"] for each in answer.json["items"]] == [422] * len(ODD_ITEMS) + [200]
+    odd = [1, None, "x", [], {"arm": "missing"}, {"among": ["missing"]}, {"among": []}, {"id": ""}, {"arm": 1}, {"more": 1},
+           {"arm": "a", "among": ["a"]}]  # fmt: skip
+    answer = local.call("POST", f"{P}/decisions/batch", {"items": [*odd, {}]})
+    assert [each["status"] for each in answer.json["items"]] == [422] * len(odd) + [200]
+
+
+# --- odd bodies, queries and methods ------------------------------------------------------------------------------------------
+
+BODIES = {
+    b"": (400, "malformed"),
+    b" ": (400, "malformed"),
+    b"{": (400, "malformed"),
+    b"nonsense": (400, "malformed"),
+    b'{"id": "x", "value": 1} {}': (400, "malformed"),
+    b"\xff": (400, "malformed"),
+    b'\xef\xbb\xbf{"id": "x", "value": 1}': (400, "malformed"),
+    b'{"id": "\xff", "value": 1}': (400, "malformed"),
+    b"{'id': 'x'}": (400, "malformed"),
+    b"[" * 100_000: (422, "invalid"),
+    b'{"id": ' + b"[" * 3_000 + b"]" * 3_000 + b"}": (422, "invalid"),
+    b"null": (422, "invalid"),
+    b"[]": (422, "invalid"),
+    b'"x"': (422, "invalid"),
+    b"{}": (422, "invalid"),
+    b'{"id": "x", "value": 1, "extra": 1}': (422, "invalid"),
+}
+
+
+@pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
+def test_odd_bodies(local, body):
+    check(local.call("POST", f"{P}/rewards", body), *BODIES[body])
+
+
+def test_every_call_with_a_body_refuses_odd_ones(local):
+    from robandit.service.routes import ROUTES
+
+    for route in ROUTES:
+        if route.body is None:
+            continue
+        path = route.path.format(name="p", arm="a")
+        check(local.call(route.method, path, b"{"), 400, "malformed")
+        check(local.call(route.method, path, b'{"unknown field": 1}'), 422, "invalid")
+        if route.body_required:
+            check(local.call(route.method, path), 400, "malformed")
+
+
+def test_calls_without_a_body_refuse_one(local):
+    from robandit.service.routes import ROUTES
+
+    for route in ROUTES:
+        if route.body is None:
+            path = route.path.format(name="p", arm="a", id="x")
+            check(local.call(route.method, path, {}), 400, "malformed")
+    assert local.call("GET", P).status == 200
+
+
+def test_unknown_and_repeated_query_parameters(local):
+    from robandit.service.routes import ROUTES
+
+    for route in ROUTES:
+        path = route.path.format(name="p", arm="a", id="x")
+        problem = check(local.call(route.method, f"{path}?surprise=1"), 422, "invalid")
+        assert problem["parameter"] == "surprise"
+    check(local.call("GET", f"{P}/log?after=1&after=1"), 422, "invalid")
+    check(local.call("GET", f"{P}/log?%ff=1"), 400, "malformed")
+    check(local.call("GET", f"{P}/log?{'&'.join(['x'] * 100)}"), 400, "malformed")
+    assert local.call("GET", f"{P}/log?").status == 200
+
+
+@pytest.mark.parametrize(
+    "query", ["after=-1", "after=1.0", "after=", "limit=x", "limit=-1", "format=xml", "format=", "learned=1"]
+)
+def test_invalid_query_values(local, query):
+    problem = check(local.call("GET", f"{P}/log?{query}"), 422, "invalid")
+    assert problem["parameter"] == query.partition("=")[0]
+
+
+def test_methods(local):
+    for path in (P, "/v1/experiments", "/metrics", "/healthz", "/docs", f"{P}/log"):
+        answer = local.call("HEAD", path)  # the server leaves out the body
+        assert (answer.status, answer.headers["content-type"]) == (200, local.call("GET", path).headers["content-type"])
+    for method in ("OPTIONS", "TRACE", "CONNECT", "BREW", "PATCH"):
+        answer = local.call(method, P)
+        check(answer, 405, "no-such-method")
+        assert answer.headers["allow"] == "DELETE, GET, PUT"
+    check(local.call("HEAD", f"{P}/decisions"), 405, "no-such-method")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "/", "/v1", "/v2/experiments", "/v1/experiments/", "//v1/experiments", "/v1/experiments/p/", "/docs/x",
+     "/v1/experiments/p/nothing", "/v1/experiments/p/decisions/", "/v1/*", "/%2e%2e/v1"],
+)  # fmt: skip
+def test_nothing_there(local, path):
+    check(local.call("GET", path), 404, "not-found")
+
+
+@pytest.mark.parametrize("path", ["/v1/experiments/%FF", "/v1/experiments/%ED%A0%80", "/%80"])
+def test_a_path_that_is_not_utf_8(local, path):
+    check(local.call("GET", path), 400, "malformed")
+
+
+@pytest.mark.parametrize("name", ["*", "%2A", "None", "__class__"])
+def test_names_that_could_confuse_the_router(local, name):
+    check(local.call("GET", f"/v1/experiments/{name}"), 404, "not-found")
+    check(local.call("GET", f"{P}/decisions/{name}"), 404, "not-found")
+    check(local.call("DELETE", f"/v1/keys/{name}"), 404, "not-found")
+    check(local.call("PATCH", f"{P}/arms/{name}", {"state": "paused"}), 404, "not-found")
+
+
+# --- contexts that could be stored, but not be read again ---------------------------------------------------------------------
+
+CONTEXTS = [b"1e400", b'{"x": [-1e400]}', b'"\xff"', b'{"a": "\xed\xa0\x80"}', b"1" * 5_000]
+
+
+@pytest.mark.parametrize("context", CONTEXTS, ids=range(len(CONTEXTS)))
+def test_contexts_that_cannot_be_read_are_refused(local, context):
+    seq = local.engine.experiments["p"].seq
+    body = b'{"id": "odd", "context": %b}' % context
+    problem = check(local.call("POST", f"{P}/decisions", body), 422, "invalid")
+    assert problem["parameter"] == "context"
+    batch = local.call("POST", f"{P}/decisions/batch", b'{"items": [%b]}' % body)
+    assert batch.json["items"][0]["status"] == 422
+    assert local.engine.experiments["p"].seq == seq
+    assert local.call("GET", f"{P}/log").status == 200
+
+
+@pytest.mark.parametrize("depth", [100, 500, 800, 850, 900, 920, 940, 960, 980, 1_000])
+def test_a_context_that_was_stored_can_be_read(local, depth):
+    """The limit of nesting depends on the stack, which differs between the calls."""
+    context = b"[" * depth + b"]" * depth
+    body = b'{"id": "deep%d", "context": %b}' % (depth, context)
+    made = local.call("POST", f"{P}/decisions", body)
+    if made.status != 200:
+        assert made.status in (400, 422)
+        assert depth > 500
+        return
+    assert local.call("POST", f"{P}/decisions", body).replayed
+    assert context in local.call("GET", f"{P}/decisions/deep{depth}").body
+    for format in ("ndjson", "csv", "parquet"):
+        assert local.call("GET", f"{P}/log?format={format}").status == 200
+    assert context in local.call("GET", f"{P}/log").body
+
+
+@pytest.mark.parametrize("call", ["decisions", "decisions/batch", "rewards/batch"])
+def test_bodies_that_are_nested_too_deeply(local, call):
+    deep = b"[" * 100_000 + b"]" * 100_000
+    body = b'{"context": %b}' % deep if call == "decisions" else b'{"items": [%b]}' % deep
+    assert "nested" in check(local.call("POST", f"{P}/{call}", body), 400, "malformed")["detail"]
+
+
+# --- what a message quotes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("odd", ["\x1b[31mred", "\u202egnp", "a\nb", "\u2028", "x" * 5_000], ids=range(5))
+def test_messages_are_short_and_printable(local, odd):
+    from urllib.parse import quote
+
+    quoted = quote(odd, safe="")
+    calls = [
+        ("GET", f"/v1/experiments/{quoted}"),
+        ("PUT", f"/v1/experiments/{quoted}", {"arms": ["a"]}),
+        ("GET", f"{P}/decisions/{quoted}"),
+        ("PATCH", f"{P}/arms/{quoted}", {"state": "paused"}),
+        ("DELETE", f"/v1/keys/{quoted}"),
+        ("GET", f"/{quoted}"),
+        ("GET", f"{P}?{quoted}=1"),
+        ("GET", f"{P}/log?format={quoted}"),
+        ("GET", f"{P}/log?after={quoted}"),
+        ("GET", f"/v1/audit?after={quoted}"),
+        ("PUT", P, {"arms": [odd]}),
+        ("PUT", P, {"arms": ["a"], "policy": odd}),
+        ("PUT", P, {"arms": ["a"], odd: 1}),
+        ("PUT", P, {"arms": ["a"], "on_expiry": odd, "reward_window": 1}),
+        ("POST", f"{P}/decisions", {"id": odd}),
+        ("POST", f"{P}/decisions", {"among": [odd]}),
+        ("POST", f"{P}/decisions", {"arm": odd}),
+        ("POST", f"{P}/decisions", {odd: 1}),
+        ("POST", f"{P}/rewards", {"id": odd, "value": 1.0}),
+        ("POST", f"{P}/rewards", {"id": "x", "value": odd}),
+        ("POST", "/v1/keys", {"scopes": [odd]}),
+        ("POST", "/v1/keys", {"scopes": ["read"], "experiments": [odd]}),
+        ("BREW" + odd[:1].replace("\n", "x"), P),
+    ]
+    for call in calls:
+        answer = local.call(*call)
+        assert 400 <= answer.status < 500, call
+        assert answer.headers["content-type"] == MEDIA
+        for text in answer.json.values():
+            assert str(text).isprintable(), call
+            assert str(text).count("x") < 260, call
+    batch = local.call("POST", f"{P}/rewards/batch", {"items": [{"id": odd, "value": 1.0}, {"id": "x", odd: 1}]})
+    for each in batch.json["items"]:
+        assert each["problem"]["detail"].isprintable()
+        assert each["problem"]["detail"].count("x") < 260
+
+
+def test_a_long_detail_is_cut():
+    made = problems.problem("invalid", "\x00" * 1_000, parameter="\x1b")
+    assert len(made.detail) == problems.LONGEST_DETAIL
+    assert made.parameter == "\\x1b"
+
+
+def test_no_length_with_no_content(local):
+    local.call("PUT", "/v1/experiments/short", {"arms": ["a"]})
+    answer = local.call("DELETE", "/v1/experiments/short")
+    assert (answer.status, answer.body) == (204, b"")
+    assert not {"content-length", "content-type"} & set(answer.headers)
+
+
+# --- a store that fails -------------------------------------------------------------------------------------------------------
+
+
+def test_a_failed_store_is_a_problem_of_every_call(tmp_path, caplog):
+    store = WrappedStore(tmp_path / "robandit.db")
+    with caplog.at_level(logging.ERROR), Local(tmp_path / "robandit.db", store=store) as local:
+        local.call("PUT", P, {"arms": ["a"]})
+        known = local.call("POST", f"{P}/decisions", {"id": "known"}).json
+        store.broken = True
+        problem = check(local.call("POST", f"{P}/decisions"), 503, "unavailable")
+        assert "disk" not in problem["detail"]  # the reason is for the operator
+        for call in (
+            ("POST", f"{P}/decisions", {"id": "known"}),
+            ("POST", f"{P}/rewards", {"id": known["id"], "value": 1.0}),
+            ("POST", f"{P}/decisions/batch", {"items": [{}]}),
+            ("GET", P),
+            ("GET", f"{P}/log"),
+            ("GET", f"{P}/decisions/known"),
+            ("GET", "/v1/experiments"),
+            ("PUT", P, {"arms": ["a"]}),
+            ("POST", f"{P}/pause"),
+            ("POST", "/v1/keys", {"scopes": ["read"]}),
+            ("GET", "/v1/audit"),
+        ):
+            answer = local.call(*call)
+            check(answer, 503, "unavailable")
+            assert answer.headers["retry-after"] == "1"
+        assert len(local.failures) == 1
+    assert not caplog.records
+
+
+def test_details_are_json(local):
+    answer = local.call("POST", f"{P}/rewards", {"id": 'quote"\\', "value": 1.0})
+    assert json.loads(answer.body)["status"] == 404

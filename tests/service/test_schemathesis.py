@@ -1,0 +1,124 @@
+"""The server does what its OpenAPI document says: schemathesis makes calls from the document, valid and invalid ones."""
+
+import asyncio
+import random
+import socket
+from urllib.parse import quote
+
+import hypothesis
+import pytest
+import schemathesis
+import uvicorn
+from schemathesis import GenerationMode
+from schemathesis.checks import negative_data_rejection
+
+from helpers.amount import amount
+from helpers.serving import Local
+from robandit.service.openapi import contents
+from robandit.service.routes import ROUTES
+
+ARMS = ["a", "b", "c/d", "é"]
+POLICIES = [None, "AdaRUCB", "EpsilonGreedy(epsilon=0.05)", "UCB1(scale=2.0)"]
+SEEN = set()
+UNSEEN = {("PUT /v1/experiments/{name}", 200)}  # the same settings twice: other tests have it
+
+pytestmark = pytest.mark.xdist_group("schemathesis")  # the last test looks at what the others saw
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with Local(tmp_path_factory.mktemp("schemathesis") / "robandit.db", authenticate=True) as local:
+        listener = socket.create_server(("127.0.0.1", 0))
+        config = uvicorn.Config(local.service, lifespan="off", access_log=False, log_level="warning")
+        running = uvicorn.Server(config)
+        ended = asyncio.run_coroutine_threadsafe(running.serve(sockets=[listener]), local.loop)
+        local.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield local
+        running.should_exit = True
+        ended.result(60)
+
+
+schema = schemathesis.openapi.from_dict(contents())
+schema.config.update(request_timeout=60)
+schema.config.generation.update(
+    modes=list(GenerationMode),
+    max_examples=amount(12, 300),
+    deterministic=True,
+    with_security_parameters=False,  # each call has the admin key; test_access.py has the others
+)
+
+
+def fit(case, ids):
+    """Change valid data where the document alone cannot say what the server accepts.
+
+    Invalid data stay as they are: the server must refuse them.
+    """
+    if case.meta.generation.mode != GenerationMode.POSITIVE:
+        return
+    body = case.body if isinstance(case.body, dict) else {}
+    chance = random.Random(repr((case.path_parameters, body)))
+    parameters = case.path_parameters or {}
+    if "name" in parameters and chance.random() < 0.8:
+        parameters["name"] = "p"  # otherwise nearly all calls would be about experiments that do not exist
+    if "arm" in parameters and chance.random() < 0.8:
+        parameters["arm"] = quote(chance.choice(ARMS), safe="")
+    if "id" in parameters and chance.random() < 0.8:
+        parameters["id"] = quote(chance.choice(ids), safe="")
+    for name in ("seed", "max_open"):
+        if isinstance(body.get(name), float):
+            body[name] = int(body[name])  # JSON Schema counts 5.0 as an integer, and the server does not
+    if isinstance(body.get("policy"), str):
+        body["policy"] = chance.choice(POLICIES)  # the notation of policies is a language of its own
+    if isinstance(body.get("on_expiry"), float | int):
+        body["reward_window"] = body.get("reward_window") or 60.0  # a value on expiry needs a window
+        body["on_expiry"] = playable(body["on_expiry"])
+    for item in (body, *(body.get("items") or ())):
+        if case.path.endswith(("/decisions", "/decisions/batch")) and item is not None:
+            # Only arms of the experiment can be chosen or observed, and one call cannot do both.
+            if item.get("arm") is not None:
+                item["arm"] = chance.choice(ARMS)
+                item.pop("among", None)
+            if item.get("among") is not None:
+                item["among"] = chance.sample(ARMS, 2)
+        if "value" in item:
+            item["value"] = playable(item["value"])
+            if chance.random() < 0.5:
+                item["id"] = chance.choice(ids)
+
+
+def playable(value):
+    """Rewards are squared, so those between 0 and 1e-130 in size are refused; a range in the document cannot leave them out."""
+    return 0.0 if abs(value) < 1e-130 else value
+
+
+@schema.parametrize()
+@hypothesis.settings(deadline=None, derandomize=True, database=None)
+def test_the_server_keeps_to_its_document(server, case):
+    server.call("PUT", "/v1/experiments/p", {"arms": ARMS})
+    ids = ["never made"]
+    if "/rewards" in case.path or "/decisions/" in case.path:
+        ids.append(server.call("POST", "/v1/experiments/p/decisions", {"arm": "a"}).json["id"])
+    if "/rewards" in case.path:
+        server.call("POST", "/v1/experiments/p/reset")  # its reward is late now
+        ids.append(server.call("POST", "/v1/experiments/p/decisions", {"arm": "a"}).json["id"])
+    if "/keys/" in case.path:
+        ids.append(server.call("POST", "/v1/keys", {"scopes": ["read"]}).json["id"])
+    fit(case, ids)
+    headers = {"Authorization": f"Bearer {server.admin}"}
+    batch = case.path.endswith("/batch")
+    response = case.call_and_validate(
+        base_url=server.url, headers=headers, excluded_checks=[negative_data_rejection] if batch else []
+    )
+    if batch and response.status_code == 200 and case.meta.generation.mode == GenerationMode.NEGATIVE:
+        # A wrong item does not spoil its batch: it has an answer of its own.
+        assert any(item["status"] in (400, 422) for item in response.json()["items"])
+    SEEN.add((case.operation.label, response.status_code))
+    assert not server.failures
+
+
+def test_most_documented_answers_were_seen(server):
+    """Otherwise the calls above would say little."""
+    if len({call for call, _ in SEEN}) < len(ROUTES):
+        pytest.skip("only some of the calls were made")
+    wanted = {(f"{route.method} {route.path}", status) for route in ROUTES for status in route.answers if status < 500}
+    assert wanted - SEEN <= UNSEEN
