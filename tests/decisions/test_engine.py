@@ -13,6 +13,7 @@ from helpers.serving import Clock
 from helpers.stores import everything, opened
 from robandit.decisions import engine as engines
 from robandit.decisions import experiment as experiments
+from robandit.decisions import restoring
 from robandit.decisions.engine import Engine, outcome_of
 from robandit.decisions.events import payload_of
 from robandit.errors import Conflict, CorruptFile, InvalidInput, NotFound, Overloaded, StoreError
@@ -212,7 +213,7 @@ def test_another_version_is_recorded_when_it_loads(path, monkeypatch):
 
 
 def test_other_tasks_have_a_turn_while_a_log_is_loaded(path, monkeypatch):
-    monkeypatch.setattr(engines, "EVENTS_AT_ONCE", 10)
+    monkeypatch.setattr(restoring, "EVENTS_AT_ONCE", 10)
     lived(path, rounds=2)
 
     async def test():

@@ -21,7 +21,7 @@ from robandit.decisions import experiment as experiments
 from robandit.decisions.engine import Engine
 from robandit.decisions.events import KINDS, payload_of
 from robandit.decisions.experiment import Experiment
-from robandit.decisions.explain import state_before
+from robandit.decisions.restoring import state_before
 from robandit.decisions.settings import Settings
 from robandit.storage import open_store
 from robandit.storage.schema import VERSION

@@ -8,7 +8,7 @@ import pytest
 from helpers.serving import Local
 from helpers.wrapped_stores import WrappedStore
 from robandit import __version__
-from robandit.decisions import engine as engines
+from robandit.decisions import restoring
 from robandit.errors import CorruptFile, StoreError
 from robandit.storage import open_store
 
@@ -30,7 +30,7 @@ def test_not_ready_while_the_log_is_loaded(tmp_path, monkeypatch):
             local.call("PUT", f"/v1/experiments/{name}", {"arms": ["a"]})
             local.call("POST", f"/v1/experiments/{name}/decisions/batch", {"items": [{}] * 100})
         local.engine._snapshots = dict.fromkeys((1, 2), 10**9)  # no snapshot at the end, so that all is folded
-    monkeypatch.setattr(engines, "EVENTS_AT_ONCE", 1)
+    monkeypatch.setattr(restoring, "EVENTS_AT_ONCE", 1)
     seen = []
 
     class Watched(Local):

@@ -342,9 +342,12 @@ def test_an_idle_store_tidies_up(monkeypatch):
             while store.tidied < 4:
                 await asyncio.sleep(0.005)
             await asyncio.sleep(0.05)
-            assert store.tidied == 4  # there is no more to do, so it waits for the next group
+            assert store.tidied == 4  # there is no more to do, so it waits until an experiment is removed
             store.to_tidy = 2
             await submitted(commit, [event(1)])
+            await asyncio.sleep(0.05)
+            assert store.tidied == 4
+            commit.submit((), [Remove(1)])
             while store.tidied < 6:
                 await asyncio.sleep(0.005)
         assert len(store.threads) == 1
@@ -361,6 +364,44 @@ def test_a_busy_store_does_not_tidy_up(monkeypatch):
             for seq in range(1, 50):
                 await submitted(commit, [event(seq)])
         assert store.tidied == 0
+
+    run(test)()
+
+
+def test_a_busy_store_tidies_up_when_it_is_time(monkeypatch):
+    monkeypatch.setattr(group_commit, "IDLE", 0.01)
+
+    async def test():
+        store = Slow(free=True)
+        store.to_tidy = 2
+        async with committing(store) as commit:
+            seq = 0
+            while store.tidied < 2:  # without a pause
+                seq += 1
+                await submitted(commit, [event(seq)])
+
+    run(test)()
+
+
+def test_a_thread_that_wakes_up_while_it_is_told_to_end(monkeypatch):
+    """The end is noticed even if the signal for it is cleared."""
+    monkeypatch.setattr(group_commit, "IDLE", 0.01)
+
+    async def test():
+        store = Slow(free=True)
+        store.to_tidy = 10**6
+        async with committing(store) as commit:
+            wait = commit._wake.wait
+
+            def slow(timeout):
+                woken = wait(timeout)
+                if not woken:
+                    commit._ending = True
+                return woken
+
+            commit._wake.wait = slow
+            while commit._thread.is_alive():
+                await asyncio.sleep(0.005)
 
     run(test)()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.store_options import Location, check_installed
+from robandit.cli.store_options import DEFAULT_STORE, Location, check_installed
 
 
-def backup(target: Path, *, store: Location = "sqlite:robandit.db") -> None:
+def backup(target: Path, *, store: Location = DEFAULT_STORE) -> None:
     """Copy the data of the decision service into a new file, while a server may be running.
 
     The copy is the state of one moment. It is checked, and can be served as it is.
@@ -21,8 +21,7 @@ def backup(target: Path, *, store: Location = "sqlite:robandit.db") -> None:
     """
     check_installed()
     from robandit.cli.terminal.guard import write_line
-    from robandit.storage.locations import path_of
-    from robandit.storage.sqlite import SqliteStore
+    from robandit.storage.locations import back_up
 
-    SqliteStore.backup(path_of(store), target)
+    back_up(store, target)
     write_line(f"backup: {target} ({target.stat().st_size:,} bytes, checked)")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from robandit.cli.store_options import Location, check_installed
+from robandit.cli.store_options import DEFAULT_STORE, Location, check_installed
 from robandit.errors import InvalidInput, StoreError
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ def create(
     experiment: list[str] | None = None,
     days: float | None = None,
     note: str = "",
-    store: Location = "sqlite:robandit.db",
+    store: Location = DEFAULT_STORE,
     url: Url = None,
 ) -> None:
     """Create an access key, and print it. It is shown only once.
@@ -50,27 +48,24 @@ def create(
         For people: who uses the key.
     """
     expires = None if days is None else days * DAY
+    body = {"scopes": scope, "experiments": experiment, "expires_in": expires, "note": note}
     if url is not None:
-        body = {"scopes": scope, "experiments": experiment, "expires_in": expires, "note": note}
         _print_key(_asked(url, "POST", "/v1/keys", body))
         return
     check_installed()
-    from robandit.service.access import made_key
-    from robandit.service.bodies import NewKey, decoder
+    from robandit.service.administration import audited, requested_key
     from robandit.service.problems import Refusal
     from robandit.storage.base import PutKey
 
-    body = {"scopes": scope, "experiments": experiment, "expires_in": expires, "note": note}
     try:
-        decoder(NewKey)(json.dumps(body).encode())  # the same rules as over HTTP
+        key, stored = requested_key(json.dumps(body).encode(), time.time())
     except Refusal as refusal:
         raise InvalidInput(refusal.problem.detail) from None
-    key, stored = made_key(scope, now=time.time(), experiments=experiment, expires_in=expires, note=note)
-    _change(store, "create key", stored.id, [PutKey(stored)])
+    _change(store, "create key", stored.id, PutKey(stored), audited(stored))
     _print_key({"id": stored.id, "key": key})
 
 
-def list_keys(*, store: Location = "sqlite:robandit.db", url: Url = None) -> None:
+def list_keys(*, store: Location = DEFAULT_STORE, url: Url = None) -> None:
     """List the access keys, without their secrets.
 
     For example: `robandit keys list`
@@ -94,7 +89,7 @@ def list_keys(*, store: Location = "sqlite:robandit.db", url: Url = None) -> Non
         write_line("no keys")
 
 
-def revoke(id: str, *, store: Location = "sqlite:robandit.db", url: Url = None) -> None:
+def revoke(id: str, *, store: Location = DEFAULT_STORE, url: Url = None) -> None:
     """Revoke an access key. It is refused from then on.
 
     For example: `robandit keys revoke 4f1c22d09ab1`
@@ -114,8 +109,8 @@ def revoke(id: str, *, store: Location = "sqlite:robandit.db", url: Url = None) 
         from robandit.service.access import Keys
         from robandit.storage.base import PutKey
 
-        key = Keys(_stored(store)).revoked(id, time.time())
-        _change(store, "revoke key", id, [PutKey(key)])
+        key = Keys(_stored(store)).as_revoked(id, time.time())
+        _change(store, "revoke key", id, PutKey(key))
     write_line(f"revoked: {id}")
 
 
@@ -127,17 +122,16 @@ def _print_key(made: dict[str, Any]) -> None:
 
 def _stored(store: str) -> list[Any]:
     check_installed()
-    from robandit.storage.locations import path_of
-    from robandit.storage.sqlite import SqliteReader
+    from robandit.storage.locations import open_reader
 
-    reader = SqliteReader(path_of(store))
+    reader = open_reader(store)
     try:
         return reader.keys()
     finally:
         reader.close()
 
 
-def _change(store: str, action: str, subject: str, changes: Iterable[Change]) -> None:
+def _change(store: str, action: str, subject: str, change: Change, detail: Any = None) -> None:
     """Change the keys of a store that no server uses."""
     from robandit.storage import open_store
     from robandit.storage.base import Audit
@@ -150,7 +144,8 @@ def _change(store: str, action: str, subject: str, changes: Iterable[Change]) ->
         hint = "ask it with --url http://127.0.0.1:8000 and an admin key in ROBANDIT_KEY, or stop it first"
         raise StoreError(f"a server uses {store}: {hint}") from None
     try:
-        opened.commit((), [*changes, Audit(time.time(), "(command line)", action, subject, b"{}")])
+        entry = Audit(time.time(), "(command line)", action, subject, json.dumps(detail or {}).encode())
+        opened.commit((), [change, entry])
     finally:
         opened.close()
 
@@ -158,17 +153,17 @@ def _change(store: str, action: str, subject: str, changes: Iterable[Change]) ->
 def _asked(url: str, method: str, path: str, body: Any = None) -> Any:
     """Ask a server, with the key in ROBANDIT_KEY."""
     from urllib.error import HTTPError, URLError
-    from urllib.request import Request, urlopen
+    from urllib.request import Request
 
+    from robandit.recorded.url import key_given, opener_with
     from robandit.wording import visible
 
     if not url.startswith(("http://", "https://")):
         raise InvalidInput(f"--url {url} must begin with http:// or https://, as in http://127.0.0.1:8000")
-    headers = {"Authorization": f"Bearer {os.environ['ROBANDIT_KEY']}"} if os.environ.get("ROBANDIT_KEY") else {}
     data = None if body is None else json.dumps(body).encode()
-    request = Request(f"{url.rstrip('/')}{path}", data=data, method=method, headers=headers)
+    request = Request(f"{url.rstrip('/')}{path}", data=data, method=method)
     try:
-        with urlopen(request, timeout=TIMEOUT) as response:
+        with opener_with(request, key_given()).open(request, timeout=TIMEOUT) as response:
             return json.loads(response.read())
     except HTTPError as error:
         try:

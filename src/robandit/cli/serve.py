@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from robandit.cli.options import Flag, Imports, Integer, import_given
-from robandit.cli.store_options import Location, check_installed
+from robandit.cli.store_options import DEFAULT_STORE, Location, check_installed
 from robandit.errors import InvalidInput
 
 
@@ -15,7 +15,7 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: Integer = 8000,
-    store: Location = "sqlite:robandit.db",
+    store: Location = DEFAULT_STORE,
     no_auth: Annotated[Flag, Parameter(name="--no-auth")] = False,
     relaxed_durability: Flag = False,
     rate: float | None = None,

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from robandit.errors import InvalidInput
 
+DEFAULT_STORE = "sqlite:robandit.db"
 Location = Annotated[str, Parameter(name="--store", help="Where the data are: sqlite:PATH.")]
 
 

@@ -13,6 +13,7 @@ import asyncio
 import secrets
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,19 +22,21 @@ import msgspec
 from robandit.decisions import events
 from robandit.decisions.clock import SteadyClock
 from robandit.decisions.experiment import Experiment, Recorded
-from robandit.decisions.settings import Settings, checked_name, checked_settings
-from robandit.errors import Conflict, CorruptFile, NotFound, Overloaded, RobanditError, StoreError, formatted
+from robandit.decisions.restoring import empty, fold, restored
+from robandit.decisions.settings import checked_name, checked_settings
+from robandit.errors import Conflict, NotFound, Overloaded, StoreError, formatted
 from robandit.live.engine import Compile
 from robandit.storage import Event, Reader, Store, StoredExperiment
 from robandit.storage.base import Audit, Change, Create, NewEpoch, Remove
 from robandit.storage.group_commit import Committed, GroupCommit
 
 SNAPSHOT_EVERY = 50_000
-EVENTS_AT_ONCE = 1_000  # applied while loading, before the event loop has a turn
 LONG_TAIL = (
     20_000  # events after which loading is worth compiling first: interpreted, each takes tenths of a millisecond
 )
 MOST_WAITING = 20_000  # events that may wait for a commit
+MOST_WAITING_BYTES = 64 << 20  # of their payloads
+MOST_EXPERIMENTS = 10_000
 SWEEP_EVERY = 0.5  # seconds between two searches for expired decisions
 
 
@@ -86,43 +89,18 @@ class Engine:
         self._sweeper = asyncio.create_task(self._sweep())
 
     async def _loaded(self, stored: StoredExperiment) -> Experiment:
-        experiment = self._restored(stored)
+        compile = self._compile
+        newest = next((seq for seq, _ in self.reader.snapshots(stored.number)), 0)
+        if compile == "background" and stored.head - newest > LONG_TAIL:
+            compile = "now"
+        experiment = restored(self.reader, stored, stored.head, lambda: self._empty(stored, compile))
         self._snapshots[stored.number] = experiment.seq
-        while experiment.seq < stored.head:
-            tail = self.reader.events(stored.number, experiment.seq, EVENTS_AT_ONCE)
-            if not tail:
-                raise CorruptFile(
-                    f"event {experiment.seq + 1} of experiment {stored.name!r} is missing: restore a backup"
-                )
-            experiment.apply_all(tail)
+        for _ in fold(self.reader, experiment, stored.head):
             await asyncio.sleep(0)
         return experiment
 
-    def _restored(self, stored: StoredExperiment) -> Experiment:
-        """Return an experiment that continues from its newest usable snapshot, or from the beginning."""
-        snapshots = self.reader.snapshots(stored.number)
-        compile = self._compile
-        if compile == "background" and stored.head - (snapshots[0][0] if snapshots else 0) > LONG_TAIL:
-            compile = "now"
-        for _, content in snapshots:
-            experiment = self._empty(stored, compile)
-            try:
-                experiment.restore(content)
-            except (RobanditError, msgspec.MsgspecError):  # the log has it all
-                continue
-            return experiment
-        return self._empty(stored, compile)
-
-    def _empty(self, stored: StoredExperiment, compile: Compile | None = None) -> Experiment:
-        settings = msgspec.json.decode(stored.settings, type=Settings)
-        return Experiment(
-            stored,
-            settings,
-            clock=self.clock,
-            find=self.reader.find,
-            emit=self._emit,
-            compile=compile or self._compile,
-        )
+    def _empty(self, stored: StoredExperiment, compile: Compile) -> Experiment:
+        return empty(stored, clock=self.clock, find=self.reader.find, emit=self._emit, compile=compile)
 
     def _add(self, experiment: Experiment) -> None:
         self.experiments[experiment.name] = self._by_number[experiment.number] = experiment
@@ -143,6 +121,9 @@ class Engine:
         """Raise `Overloaded` if too many events wait for the disk, and `StoreError` if the store has failed."""
         if self._commit.failure is not None:
             raise self._commit.failure
+        if self._commit.waiting_bytes > MOST_WAITING_BYTES:
+            size = f"{self._commit.waiting_bytes >> 20} MiB"
+            raise Overloaded(f"{size} of events wait for the disk: send less, or try again in a second")
         if self._commit.waiting > self._most_waiting:
             raise Overloaded(f"{self._commit.waiting:,} events wait for the disk: send less, or try again in a second")
 
@@ -172,8 +153,6 @@ class Engine:
 
     async def settled(self) -> None:
         """Wait until all that was submitted is stored."""
-        if self._commit.failure is not None:
-            raise self._commit.failure
         waiter = self._commit.stored()
         if waiter is not None:
             await waiter
@@ -200,9 +179,11 @@ class Engine:
             if not known.settings.same_content(asked):
                 raise Conflict(f"experiment {name!r} exists with other settings: use another name, or delete it first")
             return known, False
+        if len(self.experiments) >= MOST_EXPERIMENTS:
+            raise Conflict(f"there are {MOST_EXPERIMENTS:,} experiments, the most that are possible: delete some")
         encoded = msgspec.json.encode(asked)
         stored = StoredExperiment(self._next_number, name, 0, 0, encoded)
-        experiment = self._empty(stored)  # raises if the policy cannot be made
+        experiment = self._empty(stored, self._compile)  # raises if the policy cannot be made
         self._next_number += 1
         self._add(experiment)
         self._commit.submit((), (Create(stored.number, name, encoded),))
@@ -244,8 +225,9 @@ class Engine:
             try:
                 if not experiment.expire_due():
                     return
-            except RobanditError as error:  # such as a hook that fails; other experiments go on
-                print(f"robandit: experiment {experiment.name!r}: {error}", file=sys.stderr)
+            except Exception:  # such as a hook that fails; other experiments go on
+                print(f"robandit: decisions of experiment {experiment.name!r} cannot expire", file=sys.stderr)
+                traceback.print_exc()
                 return
             await asyncio.sleep(0)
 

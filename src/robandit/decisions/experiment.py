@@ -446,12 +446,17 @@ def _same_request(made: Recorded, among: tuple[str, ...] | None, arm: str | None
     """Return an earlier decision, if this request is the same."""
     first: Any = made.payload
     given = first.arm if first.given else None
-    same = first.among == among and given == arm and decoded(first.context) == decoded(context)
+    same = first.among == among and given == arm and _canonical(first.context) == _canonical(context)
     if not same:
         raise Conflict(
             f"decision {formatted(made.event.id)} was made before with another body: use a new id for a new decision"
         )
     return made
+
+
+def _canonical(context: Context) -> bytes:
+    """Return a context in a form that does not depend on spaces and on the order of fields, but tells 1 from 1.0 and true."""
+    return msgspec.json.encode(decoded(context), order="sorted")
 
 
 def _same_value(earlier: Recorded, id: str, value: float) -> Recorded:

@@ -87,7 +87,7 @@ class Address:
         return cls(
             urlunsplit((*place, path, query, "")),
             source,
-            experiment is not None or is_log,
+            experiment is not None,
             re.sub(r"[^\w.-]+", "-", name).strip(".-")[:100] or "recorded",
         )
 
@@ -151,10 +151,10 @@ def download(address: Address) -> Iterator[Answer]:
     from urllib.error import HTTPError
     from urllib.request import Request
 
-    key = _key() if address.service else None
+    key = key_given() if address.service else None
     request = Request(address.url, headers={"User-Agent": "robandit"})
     try:
-        response = _opener(request, key).open(request, timeout=SECONDS)
+        response = opener_with(request, key).open(request, timeout=SECONDS)
     except HTTPError as error:
         with error:
             raise _refusal(address, error, key) from None
@@ -173,14 +173,15 @@ def _cause(error: Exception) -> str:
     return reason(cause) if isinstance(cause, OSError) else visible(str(cause) or type(cause).__name__)[:200]
 
 
-def _key() -> str | None:
+def key_given() -> str | None:
+    """Return the key in the environment variable `KEY`, or None."""
     key = os.environ.get(KEY, "").strip()
     if not re.fullmatch("[!-~]*", key):  # http.client would print it in its error
         raise InvalidInput(f"{KEY} has blanks or characters that are not ASCII: it must be a key; set it again")
     return key or None
 
 
-def _opener(request: Request, key: str | None) -> OpenerDirector:
+def opener_with(request: Request, key: str | None) -> OpenerDirector:
     """Return an opener for HTTP and HTTPS that sends the key with this request, and after redirects within its host."""
     from urllib import request as web
 

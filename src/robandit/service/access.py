@@ -75,11 +75,11 @@ class Keys:
         """Add a key, or replace the one with the same id."""
         self._keys[key.id] = key
 
-    def revoked(self, id: str, now: float) -> StoredKey:
-        """Return a key as it is when it is revoked now."""
+    def as_revoked(self, id: str, now: float) -> StoredKey:
+        """Return a key as it will be when it is revoked. `put` does that."""
         key = self._keys.get(id)
         if key is None:
-            raise NotFound(f"there is no key {id[:40]!r}: GET /v1/keys lists the ids")
+            raise NotFound(f"there is no key {id[:40]!r}: list the keys to see their ids")
         return key if key.revoked is not None else key._replace(revoked=now)
 
     def holder(self, header: bytes | None, now: float) -> StoredKey:
@@ -110,10 +110,15 @@ def check(key: StoredKey, scope: str, experiment: str | None) -> None:
     """Refuse what a key does not allow."""
     if may(key, scope, experiment):
         return
-    if scope not in key.scopes and "admin" not in key.scopes:
-        raise Refusal("forbidden", f"The key {key.id} lacks the scope {scope}: it has {', '.join(key.scopes)}")
+    check_scope(key, scope)
     what = "all experiments" if experiment is None else f"the experiment {experiment[:100]!r}"
     raise Refusal("forbidden", f"The key {key.id} is not for {what}: use a key that is")
+
+
+def check_scope(key: StoredKey, scope: str) -> None:
+    """Refuse a key that lacks a scope."""
+    if scope not in key.scopes and "admin" not in key.scopes:
+        raise Refusal("forbidden", f"The key {key.id} lacks the scope {scope}: it has {', '.join(key.scopes)}")
 
 
 class Rates:

@@ -10,8 +10,7 @@ from robandit.decisions.settings import checked_name
 from robandit.service import bodies
 from robandit.service.access import made_key
 from robandit.service.bodies import decoder
-from robandit.service.http import Answer, Request, answer
-from robandit.service.problems import Refusal
+from robandit.service.http import Answer, Request, answer, integer
 from robandit.service.state import State
 from robandit.storage import StoredKey
 from robandit.storage.base import PutKey
@@ -22,32 +21,37 @@ _key = decoder(bodies.NewKey)
 
 async def list_keys(state: State, request: Request) -> Answer:
     """Handle GET keys."""
+    await state.engine.settled()
     return answer(bodies.Keys(keys=[bodies.Key(**_fields(key)) for key in state.keys.all()]))
 
 
 async def create_key(state: State, request: Request) -> Answer:
     """Handle POST keys."""
-    given = _key(request.body)
-    for name in given.experiments or ():
-        checked_name(name)  # the pattern of the body allows a line break at the end
-    key, stored = made_key(
-        given.scopes,
-        now=state.engine.clock(),
-        experiments=given.experiments,
-        expires_in=given.expires_in,
-        note=given.note,
-    )
+    key, stored = requested_key(request.body, state.wall())
     state.engine.check_room()
     state.engine.submit((PutKey(stored),))
-    state.engine.audit(request.key.id, "create key", stored.id, {"scopes": list(stored.scopes)})
+    state.engine.audit(request.key.id, "create key", stored.id, audited(stored))
     await state.engine.settled()
     state.keys.put(stored)
     return answer(bodies.MadeKey(**_fields(stored), key=key), 201)
 
 
+def requested_key(body: bytes, now: float) -> tuple[str, StoredKey]:
+    """Return the key that a request asks for, and what is stored of it."""
+    given = _key(body)
+    for name in given.experiments or ():
+        checked_name(name)  # the pattern of the body allows a line break at the end
+    return made_key(given.scopes, now=now, experiments=given.experiments, expires_in=given.expires_in, note=given.note)
+
+
+def audited(key: StoredKey) -> dict[str, Any]:
+    """Return what the audit log says of a new key."""
+    return {"scopes": list(key.scopes)}
+
+
 async def revoke_key(state: State, request: Request) -> Answer:
     """Handle DELETE keys/{id}. The key is refused from here on, and stays in the list."""
-    key = state.keys.revoked(request.parameters[0], state.engine.clock())
+    key = state.keys.as_revoked(request.parameters[0], state.wall())
     state.engine.check_room()
     state.engine.submit((PutKey(key),))
     state.engine.audit(request.key.id, "revoke key", key.id)
@@ -58,11 +62,9 @@ async def revoke_key(state: State, request: Request) -> Answer:
 
 async def audit(state: State, request: Request) -> Answer:
     """Handle GET audit."""
-    after = request.query.get("after", "0")
-    if not (after.isascii() and after.isdigit() and len(after) <= 18):
-        raise Refusal("invalid", f"after = {after[:40]!r} must be an integer >= 0", parameter="after")
+    after = integer(request.query.get("after", "0"), "after")
     await state.engine.settled()
-    rows = state.engine.reader.audit(int(after), PAGE)
+    rows = state.engine.reader.audit(after, PAGE)
     entries = [bodies.Entry(**row._asdict() | {"detail": msgspec.json.decode(row.detail)}) for row in rows]
     return answer(bodies.AuditLog(entries=entries))
 

@@ -12,7 +12,20 @@ from robandit.decisions.engine import Engine
 from robandit.errors import Overloaded, RobanditError, StoreError
 from robandit.service import access, docs_page, openapi
 from robandit.service.bodies import encode
-from robandit.service.http import JSON, Answer, Headers, Receive, Request, Route, Router, Scope, Send, body_of, query_of
+from robandit.service.http import (
+    JSON,
+    Answer,
+    Bodies,
+    Gone,
+    Headers,
+    Receive,
+    Request,
+    Route,
+    Router,
+    Scope,
+    Send,
+    query_of,
+)
 from robandit.service.metrics import Metrics
 from robandit.service.problems import MEDIA, RETRY, Refusal, problem_of
 from robandit.service.routes import ROUTES
@@ -80,6 +93,8 @@ class Service:
         self._engine_options = engine_options
         self._router = Router((*ROUTES, *DOCUMENTS))
         self._active = 0
+        """The number of calls that are being answered."""
+        self._bodies = Bodies()
         self.state: State
         self._loading: asyncio.Task[None] | None = None
 
@@ -96,7 +111,7 @@ class Service:
         engine = Engine(
             self._store, clock=self._clock, on_commit=count, on_failure=self._on_failure, **self._engine_options
         )
-        self.state = State(engine, metrics, rate=self._rate, tick=self._tick)
+        self.state = State(engine, metrics, rate=self._rate, wall=self._clock, tick=self._tick)
         self._loading = asyncio.create_task(self._load(engine))
 
     async def _load(self, engine: Engine) -> None:
@@ -146,25 +161,25 @@ class Service:
             return
         if scope["type"] != "http":
             return
-        self._active += 1
         try:
-            try:
-                result = await self._answered(scope, receive)
-            except Exception as error:
-                result = await self._problem(error)
-            self.state.metrics.answers[result.status] += 1
-            await _send(send, result)
-        finally:
-            self._active -= 1
+            result = await self._answered(scope, receive)
+        except Gone:
+            return
+        except Exception as error:
+            result = await self._problem(error)
+        self.state.metrics.answers[result.status] += 1
+        await _send(send, result, receive, whole=scope["method"] != "HEAD")
 
     async def _answered(self, scope: Scope, receive: Receive) -> Answer:
         route, parameters = self._router.find(scope["method"], scope["raw_path"])
-        key_header = length = host = origin = None
+        key_header = length = coding = host = origin = None
         for name, value in scope["headers"]:
             if name == b"authorization":
                 key_header = value
             elif name == b"content-length":
                 length = value
+            elif name == b"transfer-encoding":
+                coding = value
             elif name == b"host":
                 host = value
             elif name == b"origin":
@@ -175,22 +190,33 @@ class Service:
         state = self.state
         if route.scope is not None:
             if self._authenticate:
-                key = state.keys.holder(key_header, state.engine.clock())
+                key = state.keys.holder(key_header, self._clock())
             state.rates.check(key.id)
-            limited = parameters[0] if route.path.startswith("/v1/experiments/") else None
-            if route.path != "/v1/experiments":  # the list shows what the key may read
-                access.check(key, route.scope, limited)
-            elif route.scope not in key.scopes and "admin" not in key.scopes:
-                access.check(key, route.scope, None)
-            if self._active > MOST_REQUESTS:
+            if route.path == "/v1/experiments":  # it lists what the key may read
+                access.check_scope(key, route.scope)
+            else:
+                access.check(key, route.scope, parameters[0] if route.path.startswith("/v1/experiments/") else None)
+            if self._active >= MOST_REQUESTS:
                 raise Refusal("unavailable", f"{self._active:,} calls are being answered: try again in a second", RETRY)
         if not route.early and not state.engine.loaded:
             raise Refusal("unavailable", f"The server is {state.engine.progress}: try again in a second", RETRY)
-        body = await body_of(receive, length)
-        if route.body is None and body:
-            raise Refusal("malformed", "This call has no body: send none")
         query = query_of(scope["query_string"], route)
-        return await route.handler(state, Request(parameters, query, key, body))
+        if route.body is None:
+            if coding is not None or length not in (None, b"0"):
+                raise Refusal("malformed", "This call has no body: send none")
+            return await self._handled(route, Request(parameters, query, key, b""))
+        body = await self._bodies.read(receive, length)
+        try:
+            return await self._handled(route, Request(parameters, query, key, body))
+        finally:
+            self._bodies.free(body)
+
+    async def _handled(self, route: Route, request: Request) -> Answer:
+        self._active += 1
+        try:
+            return await route.handler(self.state, request)
+        finally:
+            self._active -= 1
 
     async def _problem(self, error: Exception) -> Answer:
         if isinstance(error, RobanditError) and not isinstance(error, StoreError | Overloaded):
@@ -198,6 +224,8 @@ class Service:
                 await self.state.engine.settled()
             except StoreError as failure:
                 error = failure
+        if isinstance(error, StoreError) and self.state.engine.failure is None:  # reading failed
+            self._on_failure(error)
         problem, headers = problem_of(error)
         return Answer(problem.status, encode(problem), MEDIA, headers)
 
@@ -217,16 +245,24 @@ def _without_port(host: str) -> str:
     return name[1:-1] if name.startswith("[") and name.endswith("]") else name  # of IPv6
 
 
-async def _send(send: Send, result: Answer) -> None:
-    whole = isinstance(result.body, bytes)
+async def _send(send: Send, result: Answer, receive: Receive, *, whole: bool) -> None:
+    """Send an answer; only its head, unless ``whole``. A stream ends when the client leaves."""
     headers = [(b"content-type", result.media)] if result.body or result.media != JSON else []
     headers += [*result.headers, *_ALWAYS]
-    if whole and result.status != 204:  # which must not have a length (RFC 9110)
-        headers.append((b"content-length", str(len(result.body)).encode()))  # type: ignore[arg-type]
+    if isinstance(result.body, bytes) and result.status != 204:  # which must not have a length (RFC 9110)
+        headers.append((b"content-length", str(len(result.body)).encode()))
     await send({"type": "http.response.start", "status": result.status, "headers": headers})
     if isinstance(result.body, bytes):
         await send({"type": "http.response.body", "body": result.body})
         return
-    async for part in result.body:
-        await send({"type": "http.response.body", "body": part, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+    left = asyncio.ensure_future(receive())  # done when the client leaves
+    try:
+        if whole:
+            async for part in result.body:
+                if left.done() and left.result()["type"] == "http.disconnect":
+                    return
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        left.cancel()
+        await result.body.aclose()

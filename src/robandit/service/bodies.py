@@ -22,7 +22,10 @@ ArmName = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{1,{LONG
 Id = Annotated[str, Meta(pattern=rf"^[ -~]{{1,{LONGEST_ID}}}$", examples=["018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"])]
 Value = Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 Seconds = Annotated[float, Meta(description="Seconds since 1970 (UTC).")]
-Seq = Annotated[int, Meta(ge=0, description="The number of the last event of the experiment that the answer includes.")]
+Head = Annotated[
+    int, Meta(ge=0, description="The number of the last event of the experiment that the answer includes.")
+]
+Seq = Annotated[int, Meta(ge=1, description="The number of this event in the log of the experiment.")]
 Number = Annotated[
     float | Literal["infinity", "-infinity"] | None,
     Meta(description="A number. null: not known yet. JSON has no infinity, so it is written as text."),
@@ -251,7 +254,7 @@ class Summary(msgspec.Struct, kw_only=True):
     name: str
     state: Literal["running", "paused"]
     created: Seconds
-    seq: Seq
+    seq: Head
     epoch: Annotated[int, Meta(description="The number of resets.")]
     settings: Settings
     counts: Counts

@@ -10,8 +10,8 @@ import msgspec
 from robandit.decisions import events
 from robandit.decisions.engine import Engine
 from robandit.decisions.experiment import Experiment, Recorded
-from robandit.decisions.explain import state_before
-from robandit.errors import NotFound, Overloaded, formatted
+from robandit.decisions.restoring import state_before
+from robandit.errors import CorruptFile, NotFound, Overloaded, formatted
 from robandit.service import bodies
 from robandit.service.answers import arm_estimates, decision_of, reward_of
 from robandit.storage import Store, StoredExperiment
@@ -42,6 +42,10 @@ class Explanations:
                 settings = msgspec.json.encode(experiment.settings)
                 stored = StoredExperiment(experiment.number, experiment.name, 0, 0, settings)
                 version, arms = await asyncio.to_thread(_arms_before, self._engine.store, stored, made.event.seq)
+        except CorruptFile:
+            if self._engine.experiments.get(experiment.name) is not experiment:
+                raise NotFound(f"experiment {experiment.name!r} was removed meanwhile") from None
+            raise
         finally:
             self._waiting -= 1
         explanation = _explanation(experiment, made, version, arms)

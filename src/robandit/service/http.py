@@ -6,18 +6,21 @@ core of our machine, and this file 22.6 thousand. There are about 25 routes, so 
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from robandit.service.bodies import encode
-from robandit.service.problems import Refusal
+from robandit.service.problems import RETRY, Refusal
 from robandit.storage import StoredKey
 
 JSON = b"application/json"
 LARGEST_BODY = 4 << 20
+LARGEST_BODIES = 256 << 20  # of all calls together
+BODY_PATIENCE = 30.0  # seconds
 _ANY = object()  # stands for a parameter in the tree of paths; a text could also be a segment of a path
 
 Scope: TypeAlias = Mapping[str, Any]
@@ -44,7 +47,7 @@ class Answer(NamedTuple):
     """An answer. Its body is complete, or a stream of parts."""
 
     status: int
-    body: bytes | AsyncIterator[bytes]
+    body: bytes | AsyncGenerator[bytes, None]
     media: bytes = JSON
     headers: Headers = ()
 
@@ -76,7 +79,7 @@ class Route:
     path: str
     handler: Handler
     about: str
-    """A sentence; the first one is the title."""
+    """Sentences. The first one is the title."""
     scope: str | None
     """The scope that a key needs; None: no key is needed."""
     body: type[Any] | None = None
@@ -172,18 +175,61 @@ def query_of(raw: bytes, route: Route) -> dict[str, str]:
     return given
 
 
-async def body_of(receive: Receive, length: bytes | None) -> bytes:
-    """Return the body of a request. One that is too large is refused before it is read."""
-    if length is not None and (len(length) > 9 or not length.isdigit() or int(length) > LARGEST_BODY):
-        raise _too_large()
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    while message.get("more_body"):
-        message = await receive()
-        body += message.get("body", b"")
-        if len(body) > LARGEST_BODY:
+def integer(given: str, name: str) -> int:
+    """Return an integer in a query, or refuse it."""
+    if not (given.isascii() and given.isdigit() and len(given) <= 18):
+        rule = "an integer >= 0"
+        raise Refusal("invalid", f"{name} = {given[:40]!r} must be {rule}", parameter=name, rule=rule)
+    return int(given)
+
+
+class Gone(Exception):
+    """The client has left before its request was complete. Nothing may be done for it."""
+
+
+class Bodies:
+    """Reads the bodies of requests, and limits the memory that all of them take together."""
+
+    def __init__(self) -> None:
+        """Start without bodies."""
+        self.bytes = 0
+        """The size of all bodies whose requests are not answered yet."""
+
+    async def read(self, receive: Receive, length: bytes | None) -> bytes:
+        """Return the body of a request. One that is too large is refused before it is read. Call `free` when it is answered."""
+        if length is not None and (len(length) > 9 or not length.isdigit() or int(length) > LARGEST_BODY):
             raise _too_large()
-    return body
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(BODY_PATIENCE):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Gone
+                    part = message.get("body", b"")
+                    size += len(part)
+                    self.bytes += len(part)
+                    parts.append(part)
+                    if size > LARGEST_BODY:
+                        raise _too_large()
+                    if self.bytes > LARGEST_BODIES:
+                        text = (
+                            f"The bodies of all calls take more than {LARGEST_BODIES >> 20} MiB: try again in a second"
+                        )
+                        raise Refusal("unavailable", text, RETRY)
+                    if not message.get("more_body"):
+                        return parts[0] if len(parts) == 1 else b"".join(parts)
+        except BaseException as error:
+            self.bytes -= size
+            if isinstance(error, TimeoutError):
+                text = f"The body did not arrive within {BODY_PATIENCE:g} seconds: send it at once"
+                raise Refusal("malformed", text, ((b"connection", b"close"),)) from None
+            raise
+
+    def free(self, body: bytes) -> None:
+        """Forget a body."""
+        self.bytes -= len(body)
 
 
 def _too_large() -> Refusal:

@@ -9,20 +9,22 @@ import asyncio
 import csv
 import io
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from robandit.decisions.events import decoded, payload_of
+from robandit.errors import Overloaded
 from robandit.service import bodies
-from robandit.service.http import Answer, Request
+from robandit.service.http import Answer, Request, integer
 from robandit.service.problems import Refusal
 from robandit.service.state import State
 from robandit.storage import Event, Store
 
 PAGE = 2_000
+MOST_STREAMS = 16
 PART = 1 << 18
 FORMATS = {
     "ndjson": b"application/x-ndjson",
@@ -38,8 +40,10 @@ async def log(state: State, request: Request) -> Answer:
     query = request.query
     form = _choice(query.get("format", "ndjson"), "format", tuple(FORMATS))
     learned = _choice(query.get("learned", "false"), "learned", ("true", "false")) == "true"
-    after = _integer(query.get("after", "0"), "after")
-    most = _integer(query["limit"], "limit") if "limit" in query else None
+    after = integer(query.get("after", "0"), "after")
+    most = integer(query["limit"], "limit") if "limit" in query else None
+    if state.streams >= MOST_STREAMS:
+        raise Overloaded(f"{state.streams} logs are being read: try again in a second")
     last = experiment.seq
     await state.engine.settled()
     pages = _pages(state.engine.store, experiment.number, after, last, learned, most)
@@ -49,7 +53,17 @@ async def log(state: State, request: Request) -> Answer:
         (b"robandit-seq", str(last).encode()),
         (b"content-disposition", f'attachment; filename="{experiment.name}.{form}"'.encode()),
     )
-    return Answer(200, streams[form](pages), FORMATS[form], headers)
+    return Answer(200, _counted(state, streams[form](pages)), FORMATS[form], headers)
+
+
+async def _counted(state: State, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    state.streams += 1
+    try:
+        async for part in parts:
+            yield part
+    finally:
+        state.streams -= 1
+        await parts.aclose()
 
 
 def _choice(given: str, name: str, allowed: Sequence[str]) -> str:
@@ -57,13 +71,6 @@ def _choice(given: str, name: str, allowed: Sequence[str]) -> str:
         rule = f"one of {', '.join(allowed)}"
         raise Refusal("invalid", f"{name} = {given[:40]!r} must be {rule}", parameter=name, rule=rule)
     return given
-
-
-def _integer(given: str, name: str) -> int:
-    if not (given.isascii() and given.isdigit() and len(given) <= 18):
-        rule = "an integer >= 0"
-        raise Refusal("invalid", f"{name} = {given[:40]!r} must be {rule}", parameter=name, rule=rule)
-    return int(given)
 
 
 def row_of(event: Event) -> bodies.LogRow:
@@ -109,13 +116,13 @@ def _page(store: Store, number: int, after: int, last: int, learned: bool) -> tu
     return (events[-1].seq if events else last), rows
 
 
-async def _ndjson(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncIterator[bytes]:
+async def _ndjson(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncGenerator[bytes, None]:
     async for rows in pages:
         if rows:
             yield b"".join([bodies.encode(row) + b"\n" for row in rows])
 
 
-async def _csv(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncIterator[bytes]:
+async def _csv(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncGenerator[bytes, None]:
     yield _csv_lines([list(COLUMNS)])
     async for rows in pages:
         if rows:
@@ -139,7 +146,7 @@ def _cells(row: bodies.LogRow) -> Iterator[Any]:
             yield "" if value is None else repr(value) if isinstance(value, float) else value
 
 
-async def _parquet(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncIterator[bytes]:
+async def _parquet(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncGenerator[bytes, None]:
     """Write a file first, since its index stands at its end."""
     with tempfile.TemporaryDirectory(prefix="robandit-") as folder:
         parts: list[Path] = []

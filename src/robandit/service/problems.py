@@ -89,7 +89,7 @@ def problem_of(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], ..
     if isinstance(error, Refusal):
         return error.problem, error.headers
     if isinstance(error, StoreError):  # its text names files, which are none of the caller's business
-        return problem("unavailable", "The store has failed, and the server is ending: try again later."), RETRY
+        return problem("unavailable", "The store cannot be used, so the server stops: try again later."), RETRY
     for kind, code in _CODES:
         if isinstance(error, kind):
             fields = {"parameter": error.parameter, "rule": error.rule}

@@ -22,6 +22,8 @@ from robandit.storage import Store
 
 GRACE = 30  # seconds that calls have to finish after SIGTERM
 BACKLOG = 2_048
+LARGEST_HEAD = 64 << 10
+HEAD_PATIENCE = 30.0  # seconds
 SWITCH = 0.0005  # seconds after which a busy event loop lets the thread go on that stores; Python's 5 ms are as long as a commit
 
 
@@ -120,8 +122,42 @@ class _Coalesced:
 
 
 class _Protocol(HttpToolsProtocol):
+    """HTTP of uvicorn, with a limit of the size of a request's head, and of the time in which it must arrive."""
+
+    _head = 0
+    """The size of the head that is arriving."""
+    _limit: asyncio.TimerHandle | None = None
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(_Coalesced(transport, self.loop))  # type: ignore[arg-type]
+        self._limit = self.loop.call_later(HEAD_PATIENCE, self.transport.close)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self._limit is None:
+            self._limit = self.loop.call_later(HEAD_PATIENCE, self.transport.close)
+
+    def on_headers_complete(self) -> None:
+        self._end_limit()
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._limit is None:
+            self._head = 0
+        else:
+            self._head += len(data)
+            if self._head > LARGEST_HEAD:
+                self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_limit()
+        super().connection_lost(exc)
+
+    def _end_limit(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
 
 
 class _Server(uvicorn.Server):

@@ -23,6 +23,8 @@ PAUSE = 1.0
 class Study(NamedTuple):
     """A diagnosis, and a trimmed mean of each arm with its limits."""
 
+    epoch: int
+    """The number of resets at the time."""
     rewards: int
     """The number of rewards at the time."""
     made: float
@@ -47,8 +49,9 @@ class Studies:
         self._refreshing: asyncio.Task[None] | None = None
 
     def newest(self, experiment: Experiment) -> Study | None:
-        """Return the newest study, however old, or None."""
-        return self._newest.get(experiment)
+        """Return the newest study since the last reset, however old, or None."""
+        study = self._newest.get(experiment)
+        return None if study is None or study.epoch != experiment.epoch else study
 
     async def refresh(self, experiments: Sequence[Experiment], *, growth: float, patience: float) -> None:
         """Study experiments again whose rewards have grown. Wait at most ``patience`` seconds; the rest is done meanwhile."""
@@ -72,20 +75,20 @@ class Studies:
             return self._newest[experiment]
         async with self._turn:
             if not self._is_good(experiment, rewards, growth):
-                rewards = experiment.bandit.counters()["rewards"]
+                at = experiment.epoch, experiment.bandit.counters()["rewards"]
                 kept = experiment.bandit.kept_rewards()
-                self._newest[experiment] = await asyncio.to_thread(_studied, experiment.bandit.policy, rewards, kept)
+                self._newest[experiment] = await asyncio.to_thread(_studied, experiment.bandit.policy, at, kept)
             return self._newest[experiment]
 
     def _is_good(self, experiment: Experiment, rewards: int, growth: float) -> bool:
-        newest = self._newest.get(experiment)
+        newest = self.newest(experiment)
         if newest is None:
             return False
         age = time.monotonic() - newest.made
         return newest.rewards <= rewards <= newest.rewards * (1.0 + growth) or age < PAUSE
 
 
-def _studied(policy: Any, rewards: int, kept: Any) -> Study:
+def _studied(policy: Any, at: tuple[int, int], kept: Any) -> Study:
     arms, minimize, changes = kept
     means = [trimmed(Profile(arm.sample, minimize)) for arm in arms]
-    return Study(rewards, time.monotonic(), diagnose(policy, arms, minimize, changes), means)
+    return Study(*at, time.monotonic(), diagnose(policy, arms, minimize, changes), means)

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from robandit.errors import RobanditError, StoreError
-from robandit.storage.base import Change, Event, Store
+from robandit.storage.base import Change, Event, Remove, Store
 
-IDLE = 1.0  # seconds without a group, after which the store may tidy up
+IDLE = 1.0  # seconds between two pieces of housekeeping, if there is any to do
 
 
 class Committed(NamedTuple):
@@ -66,6 +66,8 @@ class GroupCommit:
         self._ending = False
         self.waiting = 0
         """The number of events that are not stored yet."""
+        self.waiting_bytes = 0
+        """The size of their payloads."""
         self.failure: StoreError | None = None
         self._thread = threading.Thread(target=self._work, name="robandit-commit", daemon=True)
         self._thread.start()
@@ -81,6 +83,7 @@ class GroupCommit:
         group.events.extend(events)
         group.changes.extend(changes)
         self.waiting += len(events)
+        self.waiting_bytes += sum(len(event[4]) for event in events)
 
     def stored(self) -> asyncio.Future[None] | None:
         """Return a future that is done when all that was submitted is stored, or None if it is. It is the caller's own."""
@@ -110,9 +113,9 @@ class GroupCommit:
             self._wake.set()
 
     def _work(self) -> None:
-        tidying = True
+        tidying, tidied = True, time.monotonic()
         while True:
-            idle = not self._wake.wait(IDLE if tidying else None)
+            self._wake.wait(IDLE if tidying else None)
             with self._lock:
                 group, self._sealed = self._sealed, None
                 self._wake.clear()
@@ -122,11 +125,11 @@ class GroupCommit:
                     self._store.commit(group.events, group.changes)
                     taken = Committed(group.events, time.perf_counter() - start)
                     self._loop.call_soon_threadsafe(self._done, taken)
-                    tidying = True
-                elif idle:
-                    tidying = self._store.tidy()
+                    tidying = tidying or any(isinstance(change, Remove) for change in group.changes)
                 elif self._ending:
                     return
+                if tidying and time.monotonic() - tidied >= IDLE:  # also while many calls come in
+                    tidying, tidied = self._store.tidy(), time.monotonic()
             except Exception as error:
                 self._loop.call_soon_threadsafe(self._fail, _as_store_error(error))
                 return
@@ -134,6 +137,7 @@ class GroupCommit:
     def _done(self, taken: Committed) -> None:
         group = self._unstored.popleft()
         self.waiting -= len(taken.events)
+        self.waiting_bytes -= sum(len(event[4]) for event in taken.events)
         self._on_commit(taken)
         for waiter in group.waiters:
             if not waiter.done():  # its call may be cancelled

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from robandit.storage.base import Store
-from robandit.validation import invalid
+from pathlib import Path
 
-DEFAULT = "sqlite:robandit.db"
+from robandit.storage.base import Reader, Store
+from robandit.validation import invalid
 
 
 def path_of(location: str) -> str:
@@ -16,11 +16,11 @@ def path_of(location: str) -> str:
     """
     scheme, colon, path = location.partition(":")
     if scheme != "sqlite" or not colon or not path:
-        raise invalid("store", location, "sqlite:PATH", hint=f"for example {DEFAULT}")
+        raise invalid("store", location, "sqlite:PATH", hint="for example sqlite:robandit.db")
     return path
 
 
-def open_store(location: str = DEFAULT, *, durability: str = "full", create: bool = True) -> Store:
+def open_store(location: str, *, durability: str = "full", create: bool = True) -> Store:
     """Open the store at a location for writing, and make it if it does not exist.
 
     ``durability`` is "full", or "relaxed": a crash of the machine may then lose the last commits, one of the process may not.
@@ -28,3 +28,17 @@ def open_store(location: str = DEFAULT, *, durability: str = "full", create: boo
     from robandit.storage.sqlite import SqliteStore
 
     return SqliteStore(path_of(location), durability=durability, create=create)
+
+
+def open_reader(location: str) -> Reader:
+    """Open the store at a location for reading, while a server may be writing to it."""
+    from robandit.storage.sqlite import SqliteReader
+
+    return SqliteReader(path_of(location))
+
+
+def back_up(location: str, target: Path) -> None:
+    """Copy the store at a location into a new file, while a server may be writing to it, and check the copy."""
+    from robandit.storage.sqlite import SqliteStore
+
+    SqliteStore.backup(path_of(location), target)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -277,37 +278,49 @@ class SqliteStore(Store):
             raise StoreError(f"{shown(target)} exists: a backup is written to a new file")
         if not os.path.exists(location):
             raise StoreError(f"{shown(location)} does not exist: name the file of a server, as in --store sqlite:PATH")
-        part = f"{target}.part"
+        folder = target.absolute().parent
+        if not folder.is_dir():
+            raise StoreError(
+                f"{shown(target)} cannot be written: the folder {shown(folder)} does not exist; make it first"
+            )
         try:
-            with _errors(location):
-                _copy(location, part)
-            os.replace(part, target)
+            with tempfile.TemporaryDirectory(dir=folder, prefix=f".{target.name}.") as private:
+                part = os.path.join(private, "copy.db")
+                _copy(location, part, str(target))
+                os.replace(part, target)
+            _flush(str(folder))
         except OSError as error:
             raise StoreError(f"{shown(target)} cannot be written: {error.strerror}") from error
-        finally:
-            for ending in ("", "-wal", "-shm", "-journal"):
-                Path(f"{part}{ending}").unlink(missing_ok=True)
 
 
-def _copy(source: str, target: str) -> None:
-    origin = apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)
+def _copy(source: str, part: str, target: str) -> None:
+    """Copy a database into a new file, which becomes the target."""
+    with _errors(source):
+        origin = apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        origin.set_busy_timeout(BUSY)
-        found = origin.execute("PRAGMA application_id").get
+        with _errors(source):
+            origin.set_busy_timeout(BUSY)
+            found = origin.execute("PRAGMA application_id").get
         if found != APPLICATION:
             raise CorruptFile(f"{shown(source)} is not a database of Robandit")
-        _make_private(target)
-        copy = apsw.Connection(target)
-        try:
-            with copy.backup("main", origin, "main") as pages:
-                pages.step(-1)  # in one step: other writes between steps would start it anew
-            copy.execute("PRAGMA journal_mode = DELETE")  # the backup is one file
-            _check(copy, target)
-        finally:
-            copy.close()
+        _make_private(part)
+        with _errors(target):
+            copy = apsw.Connection(part)
+            try:
+                with copy.backup("main", origin, "main") as pages, _damage_of(source):
+                    pages.step(-1)  # in one step: other writes between steps would start it anew
+                copy.execute("PRAGMA journal_mode = DELETE")  # the backup is one file
+                _check(copy, source)
+            finally:
+                copy.close()
     finally:
         origin.close()
-    handle = os.open(target, os.O_RDONLY)
+    _flush(part)
+
+
+def _flush(path: str) -> None:
+    """Flush a file or a folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -361,14 +374,22 @@ _DAMAGED: tuple[type[apsw.Error], ...] = (apsw.CorruptError, apsw.NotADBError)
 
 
 @contextmanager
-def _errors(path: str) -> Iterator[None]:
-    """Turn errors of SQLite into ours, which name the file, the reason and the way out."""
+def _damage_of(path: str) -> Iterator[None]:
+    """Turn errors of SQLite about damaged files into ours."""
     try:
         yield
     except _DAMAGED as error:
         raise CorruptFile(
             f"{shown(path)} is damaged, or not a database of Robandit: {visible(str(error))[:120]}"
         ) from error
+
+
+@contextmanager
+def _errors(path: str) -> Iterator[None]:
+    """Turn errors of SQLite into ours, which name the file, the reason and the way out."""
+    try:
+        with _damage_of(path):
+            yield
     except apsw.Error as error:
         reason = next((text for kind, text in _REASONS if isinstance(error, kind)), "")
         raise StoreError(

@@ -7,10 +7,10 @@ import pytest
 
 from helpers.amount import amount
 from helpers.serving import Clock
-from robandit.decisions import explain
+from robandit.decisions import restoring
 from robandit.decisions.engine import Engine
-from robandit.decisions.explain import state_before
-from robandit.errors import Conflict
+from robandit.decisions.restoring import state_before
+from robandit.errors import CorruptFile
 from robandit.storage import open_store
 from robandit.storage.base import Remove, Snapshot
 
@@ -80,7 +80,7 @@ def test_it_starts_at_the_newest_usable_snapshot_before_the_event(store, monkeyp
     after = []
     events = reader.events
     monkeypatch.setattr(reader, "events", lambda n, seq, most: (after.append((seq, most)), events(n, seq, most))[1])
-    monkeypatch.setattr(explain, "AT_ONCE", 7)
+    monkeypatch.setattr(restoring, "EVENTS_AT_ONCE", 7)
     assert last == stored.head
     state_before(reader, stored, last + 1)
     assert after == []
@@ -113,6 +113,6 @@ def test_an_experiment_that_was_removed_meanwhile(store):
     while store.tidy():
         pass
     reader = store.reader()
-    with pytest.raises(Conflict, match="experiment 'e' was removed meanwhile"):
+    with pytest.raises(CorruptFile, match="of experiment 'e' is missing"):
         state_before(reader, stored, 5)
     reader.close()
