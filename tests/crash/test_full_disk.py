@@ -43,7 +43,7 @@ class Load:
         assert {call.status for call in self.history.calls} <= {0, 200, 202, 404, 409, 503}
         failed = [call.answer for call in unanswered if call.status == 503]
         assert all((answer["code"], answer["status"]) == ("unavailable", 503) for answer in failed)
-        assert all("store has failed" in answer["detail"] for answer in failed)
+        assert all("store cannot be used" in answer["detail"] for answer in failed)
         assert sum(call.status == 200 for call in self.history.calls) > 10
         assert unanswered  # the calls that the full disk has stopped
 

@@ -231,7 +231,9 @@ def test_expiry_frees_room(clock, restart):
     restarts(journal)[restart]()
     clock.now = START + WINDOW
     before = journal.snapshot()
-    with pytest.raises(Overloaded, match="3 decisions of 'test' are open, the most that max_open allows: send rewards"):
+    with pytest.raises(
+        Overloaded, match="3 decisions of 'test' are open, the most that max_open allows: send their rewards"
+    ):
         journal.experiment.decide()
     assert journal.snapshot() == before
     clock.now += JUST

@@ -315,7 +315,7 @@ def test_every_admin_action_is_audited_in_the_same_commit(tmp_path):
     store.commit((), (PutKey(stored),))
     p = "/v1/experiments/p"
     actions = [
-        (("PUT", p, {"arms": ["a", "b"]}), ("create", "p", {}), "created"),
+        (("PUT", p, {"arms": ["a", "b"]}), ("create", "p", {"arms": ["a", "b"], "minimize": False}), "created"),
         (("POST", f"{p}/arms", {"arm": "c"}), ("add arm", "p", {"arm": "c"}), "arm_added"),
         (("PATCH", f"{p}/arms/c", {"state": "paused"}), ("change arm", "p", {"arm": "c", "state": "paused"}), "arm_paused"),
         (("PATCH", f"{p}/arms/c", {"state": "active"}), ("change arm", "p", {"arm": "c", "state": "active"}), "arm_resumed"),
@@ -323,8 +323,8 @@ def test_every_admin_action_is_audited_in_the_same_commit(tmp_path):
         (("POST", f"{p}/pause"), ("pause", "p", {}), "paused"),
         (("POST", f"{p}/resume"), ("resume", "p", {}), "resumed"),
         (("POST", f"{p}/reset"), ("reset", "p", {}), "reset"),
-        (("DELETE", p), ("delete", "p", {}), None),
-        (("POST", "/v1/keys", {"scopes": ["read"]}), ("create key", None, {"scopes": ["read"]}), None),
+        (("DELETE", p), ("delete", "p", {"arms": ["a", "b"]}), None),
+        (("POST", "/v1/keys", {"scopes": ["read"]}), ("create key", None, {"scopes": ["read"], "expires": None}), None),
         (("DELETE", "/v1/keys/ID"), ("revoke key", None, {}), None),
     ]  # fmt: skip
     # Every call that changes something, but decisions and rewards, is in the list above.
@@ -355,8 +355,9 @@ def test_every_admin_action_is_audited_in_the_same_commit(tmp_path):
                 "key": stored.id,
                 "action": action,
                 "subject": subject or made,
-                "detail": detail,
+                "detail": entry["detail"],
             }
+            assert entry["detail"].items() >= detail.items()
             [(events, changes)] = store.commits[count:]
             assert [type(change).__name__ for change in changes].count("Audit") == 1
             assert [event.kind for event in events] == ([] if kind is None else [kind])

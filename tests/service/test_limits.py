@@ -284,7 +284,7 @@ def test_invalid_arms(local, arm):
         ({"arms": ["a"], "reward_window": 1e300}, "reward_window"),
         ({"arms": ["a"], "reward_window": 60, "on_expiry": "keep"}, "on_expiry"),
         ({"arms": ["a"], "reward_window": 60, "on_expiry": 1e151}, "on_expiry"),
-        ({"arms": ["a"], "reward_window": 60, "on_expiry": 1e-140}, "reward"),
+        ({"arms": ["a"], "reward_window": 60, "on_expiry": 1e-140}, "on_expiry"),
         ({"arms": ["a"], "reward_window": 60, "on_expiry": None}, "on_expiry"),
         ({"arms": ["a"], "on_expiry": 1.0}, None),
         ({"arms": ["a"], "max_open": 0}, "max_open"),

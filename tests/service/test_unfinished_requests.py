@@ -205,3 +205,33 @@ def test_keys_expire_by_the_clock_of_the_machine(tmp_path):
         assert local.call("GET", P, key=made["key"]).status == 200
         clock.now += 1001
         assert local.call("GET", P, key=made["key"]).status == 401
+
+
+def test_estimates_do_not_keep_other_calls_waiting(tmp_path, monkeypatch):
+    import threading
+
+    from robandit.service import studies
+
+    entered, released = threading.Event(), threading.Event()
+    estimated = studies._estimated
+
+    def slow(saved):
+        entered.set()
+        assert released.wait(30)
+        return estimated(saved)
+
+    monkeypatch.setattr(studies, "_estimated", slow)
+
+    async def test(local):
+        import asyncio
+
+        shown = asyncio.ensure_future(local.request("GET", P))
+        while not entered.is_set():
+            await asyncio.sleep(0.001)
+        assert (await local.request("POST", f"{P}/decisions")).status == 200
+        released.set()
+        return (await shown).json
+
+    with Local(tmp_path / "robandit.db") as local:
+        local.call("PUT", P, {"arms": ["a"]})
+        assert local.run(test(local))["counts"]["decisions"] == 0  # the state of the moment in which it was asked

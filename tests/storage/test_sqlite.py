@@ -196,7 +196,7 @@ def test_a_reader_cannot_write(store):
 
 
 def test_a_reader_of_a_missing_file_is_refused(path):
-    with pytest.raises(StoreError, match=r"robandit.db cannot be used: it cannot be opened"):
+    with pytest.raises(StoreError, match=r"robandit.db does not exist: name the file of a server"):
         SqliteReader(str(path))
 
 

@@ -464,3 +464,32 @@ def test_a_lost_page_is_noticed(whole, tmp_path, filler):
         except CorruptFile as error:
             noticed += f"page{page}.db is damaged" in str(error)
     assert noticed > 0.7 * len(range(0, pages, amount(5, 1)))
+
+
+@pytest.mark.parametrize("by", ["removed", "moved", "replaced"])
+@CLOSING
+def test_a_file_that_disappears_is_noticed_before_anything_is_acknowledged(path, by):
+    with opened(f"sqlite:{path}") as store:
+        store.commit((), [Create(1, "one", b"{}")])
+        if by == "removed":
+            path.unlink()
+        else:
+            path.rename(path.with_name("other.db"))
+        if by == "replaced":
+            shutil.copy(path.with_name("other.db"), path)
+        with pytest.raises(StoreError, match=r"robandit.db was moved or removed while the server used it"):
+            commit_group(store, 1)
+
+
+def test_a_file_with_two_names_is_refused(path):
+    with opened(f"sqlite:{path}"):
+        pass
+    os.link(path, path.with_name("other.db"))
+    with pytest.raises(StoreError, match=r"robandit.db cannot be opened: it has several names \(hard links\); copy it"):
+        open_store(f"sqlite:{path}")
+
+
+@pytest.mark.parametrize("location", ["sqlite::memory:", "sqlite:file:x?mode=memory", "sqlite:", "postgres:x"])
+def test_only_paths_of_files_are_locations(location):
+    with pytest.raises(RobanditError, match="must be sqlite:PATH, the path of a file"):
+        open_store(location)

@@ -84,6 +84,7 @@ class Engine:
             self._add(experiment)
             self.clock.catch_up(experiment.time)
             experiment.upgrade()
+            await asyncio.sleep(0)
         self.progress = "ready"
         self.loaded = True
         self._sweeper = asyncio.create_task(self._sweep())
@@ -198,12 +199,13 @@ class Engine:
         self._commit.submit((), (NewEpoch(experiment.number, experiment.epoch), experiment.snapshot()))
         return made
 
-    def remove(self, name: str) -> None:
-        """Remove an experiment with its log."""
+    def remove(self, name: str) -> Experiment:
+        """Remove an experiment with its log, and return it."""
         experiment = self.find(name)
         del self.experiments[name], self._by_number[experiment.number]
         self._snapshots.pop(experiment.number, None)
         self._commit.submit((), (Remove(experiment.number),))
+        return experiment
 
     def audit(self, key: str, action: str, subject: str, detail: Any = None) -> None:
         """Record an action of an administrator, in the same commit as what was submitted right before it."""

@@ -169,7 +169,8 @@ class Experiment:
             self.time = before
             if isinstance(error, DecisionError) and error.parameter == "max_open":
                 rule = f"{self.settings.max_open:,} decisions of {self.name!r} are open, the most that max_open allows"
-                raise Overloaded(f"{rule}: send rewards, or create the experiment with a reward_window") from None
+                hint = "send their rewards; if rewards get lost, create experiments with a reward_window"
+                raise Overloaded(f"{rule}: {hint}") from None
             raise
         logged = self._logged
         public = id or str(decision.id)

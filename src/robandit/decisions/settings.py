@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from robandit import validation
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, InvalidReward
 from robandit.experiments.notation import policies_from
 from robandit.inputs import checked_reward
 from robandit.policies import AdaKLUCB
@@ -18,6 +18,7 @@ MOST_ARMS = 1_000
 MOST_OPEN = 1_000_000
 LONGEST_NAME = 100
 DEFAULT_OPEN = 100_000
+SHORTEST_WINDOW = 0.001
 LONGEST_WINDOW = 10 * 366 * 86_400.0
 NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 
@@ -86,11 +87,14 @@ def checked_settings(
     if seed is not None:
         seed = validation.integer(seed, "seed", 0, 2**63 - 1)
     if reward_window is not None:
-        reward_window = validation.within(reward_window, "reward_window", 0.0, LONGEST_WINDOW, open_low=True)
+        reward_window = validation.within(reward_window, "reward_window", SHORTEST_WINDOW, LONGEST_WINDOW)
     if on_expiry != "drop":
         if isinstance(on_expiry, str):
             raise validation.invalid("on_expiry", on_expiry, '"drop", or the value to learn in place of the reward')
-        on_expiry = checked_reward(on_expiry)
+        try:
+            on_expiry = checked_reward(on_expiry)
+        except InvalidReward as error:
+            raise validation.invalid("on_expiry", on_expiry, str(error.rule)) from None
         if reward_window is None:
             raise InvalidInput(f"on_expiry = {on_expiry:g} needs a reward_window: without one, no decision expires")
     given = DEFAULT_OPEN if max_open is None else validation.integer(max_open, "max_open", 1, MOST_OPEN)

@@ -46,7 +46,8 @@ def requested_key(body: bytes, now: float) -> tuple[str, StoredKey]:
 
 def audited(key: StoredKey) -> dict[str, Any]:
     """Return what the audit log says of a new key."""
-    return {"scopes": list(key.scopes)}
+    limited = None if key.experiments is None else list(key.experiments)
+    return {"scopes": list(key.scopes), "experiments": limited, "expires": key.expires}
 
 
 async def revoke_key(state: State, request: Request) -> Answer:

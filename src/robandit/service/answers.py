@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from robandit.decisions.experiment import Experiment, Recorded
-from robandit.live.bandit import Bandit
 from robandit.service import bodies
 from robandit.service.studies import Study
 
@@ -18,10 +18,10 @@ def json_number(value: float) -> Any:
     return value if math.isfinite(value) else "infinity" if value > 0.0 else "-infinity"
 
 
-def arm_estimates(bandit: Bandit, study: Study | None) -> list[bodies.ArmEstimates]:
-    """Return what is known of each arm. A study adds a trimmed mean with its limits."""
+def arm_estimates(rows: Sequence[Mapping[str, Any]], study: Study | None) -> list[bodies.ArmEstimates]:
+    """Return what is known of each arm, from `Bandit.estimates`. A study adds a trimmed mean with its limits."""
     answers = []
-    for i, row in enumerate(bandit.estimates()):
+    for i, row in enumerate(rows):
         own = {name: json_number(value) for name, value in row.items() if name not in ("arm", "state", "pulls")}
         numbers = {}
         if study is not None and i < len(study.means) and not math.isnan(study.means[i].value):

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from robandit.decisions.experiment import LONGEST_ID
-from robandit.decisions.settings import DEFAULT_OPEN, LONGEST_NAME, LONGEST_WINDOW, MOST_ARMS, MOST_OPEN
+from robandit.decisions.settings import (
+    DEFAULT_OPEN,
+    LONGEST_NAME,
+    LONGEST_WINDOW,
+    MOST_ARMS,
+    MOST_OPEN,
+    SHORTEST_WINDOW,
+)
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.service.problems import Problem, Refusal
 
@@ -20,6 +28,15 @@ LONGEST_QUOTE = 200  # characters of a message that may quote the body
 Name = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._\-]{{0,{LONGEST_NAME - 1}}}$")]
 ArmName = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{1,{LONGEST_NAME}}}$")]
 Id = Annotated[str, Meta(pattern=rf"^[ -~]{{1,{LONGEST_ID}}}$", examples=["018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"])]
+RULES = {
+    msgspec.json.schema(kind)["pattern"]: rule
+    for kind, rule in (
+        (Name, f"1 to {LONGEST_NAME} of A-Z a-z 0-9 . _ -, the first one a letter or a digit"),
+        (ArmName, f"1 to {LONGEST_NAME} characters, none of them a control character"),
+        (Id, f"1 to {LONGEST_ID} printable ASCII characters"),
+    )
+}
+"""The patterns in words."""
 Value = Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 Seconds = Annotated[float, Meta(description="Seconds since 1970 (UTC).")]
 Head = Annotated[
@@ -65,7 +82,7 @@ class NewExperiment(_Request):
     )
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     reward_window: Annotated[
-        Annotated[float, Meta(gt=0, le=LONGEST_WINDOW)] | None,
+        Annotated[float, Meta(ge=SHORTEST_WINDOW, le=LONGEST_WINDOW)] | None,
         Meta(description="Seconds after which a decision without a reward expires. null: never."),
     ] = None
     on_expiry: Annotated[
@@ -408,6 +425,8 @@ def decoder(kind: type[Body]) -> Any:
         except msgspec.ValidationError as error:
             raise _wrong(str(error)) from None
         except msgspec.DecodeError as error:
+            if not body:
+                raise Refusal("malformed", "The body is empty: this call needs JSON") from None
             _check_numbers(body)
             raise Refusal("malformed", f"The body is not valid JSON: {str(error)[:200]}") from None
         except UnicodeDecodeError:
@@ -419,18 +438,42 @@ def decoder(kind: type[Body]) -> Any:
 
 
 def _wrong(error: str) -> Refusal:
-    """Return msgspec's message in our form: "value must be `float`, not `str`"."""
+    """Return msgspec's message in our words: "value must be a number, not a string"."""
     text, _, place = error.partition(" - at ")
     field = place.strip("`").removeprefix("$").lstrip(".")
     if text.endswith("out of range"):
         rule = f"a number that fits a 64-bit float, and within +-{LARGEST_REWARD:g} for rewards"
         return Refusal("invalid", f"{field or 'the body'} must be {rule}", parameter=field or None, rule=rule)
+    if missing := re.fullmatch("Object missing required field `(.*)`", text):
+        name = ".".join(filter(None, (field, missing[1])))
+        return Refusal("invalid", f"{name} is missing: this call needs it", parameter=name, rule="given")
     if not text.startswith("Expected "):
         text = text[:LONGEST_QUOTE]  # it may quote a field's name
         return Refusal("invalid", f"{field}: {text}" if field else text, parameter=field or None)
     rule, _, given = text.removeprefix("Expected ").partition(", got ")
-    wrong = f", not {given}" if given else ""
+    rule = next((words for pattern, words in RULES.items() if repr(pattern) in rule), _plain(rule))
+    wrong = f", not {_plain(given)}" if given else ""
     return Refusal("invalid", f"{field or 'the body'} must be {rule}{wrong}", parameter=field or None, rule=rule)
+
+
+_WORDS = {
+    "float": "a number",
+    "int": "an integer",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+
+
+def _plain(kinds: str) -> str:
+    """Return msgspec's names of types in words."""
+
+    def words(quoted: re.Match[str]) -> str:
+        return " or ".join(_WORDS.get(kind, kind) for kind in quoted[1].split(" | "))
+
+    return re.sub("`([^`]*)`", words, kinds)
 
 
 def _check_numbers(body: bytes) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from robandit.decisions.engine import outcome_of
 from robandit.decisions.experiment import Experiment, Recorded
+from robandit.errors import InvalidReward
 from robandit.service import bodies
 from robandit.service.answers import decision_of, reward_of
 from robandit.service.bodies import LONGEST_CONTEXT, decoder
@@ -173,7 +174,11 @@ def _check_context(context: bytes) -> None:
 
 def _learn(experiment: Experiment, body: Any) -> Recorded:
     given = _reward(body)
-    return experiment.reward(given.id, given.value)
+    try:
+        return experiment.reward(given.id, given.value)
+    except InvalidReward as error:
+        detail = str(error).replace("reward =", "value =", 1)
+        raise Refusal("invalid", detail, parameter="value", rule=error.rule) from None
 
 
 def _status(made: Recorded) -> int:

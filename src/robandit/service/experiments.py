@@ -6,6 +6,8 @@ import asyncio
 import math
 from typing import Any
 
+import msgspec
+
 from robandit.decisions.experiment import Experiment, Recorded
 from robandit.diagnostics.diagnosis import Diagnosis
 from robandit.diagnostics.tails import TailIndex
@@ -37,7 +39,7 @@ async def create(state: State, request: Request) -> Answer:
         max_open=given.max_open,
     )
     if new:
-        state.engine.audit(request.key.id, "create", name)
+        state.engine.audit(request.key.id, "create", name, msgspec.to_builtins(experiment.settings))
     return await _stored(state, summary_of(experiment), 201 if new else 200)
 
 
@@ -56,11 +58,12 @@ async def show(state: State, request: Request) -> Answer:
     """Handle GET experiments/{name}."""
     experiment = state.engine.find(request.parameters[0])
     study = await state.studies.study(experiment)
-    summary = summary_of(experiment)
+    summary, saved = summary_of(experiment), experiment.bandit.to_bytes()
+    estimates = await state.studies.estimates(saved)
     diagnosis = None if study is None else study.diagnosis
     shown = bodies.Experiment(
         **{name: getattr(summary, name) for name in summary.__struct_fields__ if name != "arms"},
-        arms=arm_estimates(experiment.bandit, study),
+        arms=arm_estimates(estimates, study),
         diagnosis=None if diagnosis is None else _diagnosis(diagnosis),
         warnings=[] if diagnosis is None else _warnings(diagnosis),
     )
@@ -71,9 +74,9 @@ async def remove(state: State, request: Request) -> Answer:
     """Handle DELETE experiments/{name}."""
     name = request.parameters[0]
     state.engine.check_room()
-    state.engine.remove(name)
+    removed = state.engine.remove(name)
     state.metrics.calls.pop(name, None)
-    state.engine.audit(request.key.id, "delete", name)
+    state.engine.audit(request.key.id, "delete", name, msgspec.to_builtins(removed.settings) | {"seq": removed.seq})
     await state.engine.settled()
     return Answer(204, b"")
 

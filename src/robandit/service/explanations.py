@@ -57,7 +57,7 @@ def _arms_before(store: Store, stored: StoredExperiment, seq: int) -> tuple[str,
     reader = store.reader()
     try:
         then = state_before(reader, stored, seq)
-        return then.version, arm_estimates(then.bandit, None)
+        return then.version, arm_estimates(then.bandit.estimates(), None)
     finally:
         reader.close()
 

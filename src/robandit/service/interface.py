@@ -57,15 +57,6 @@ _EXAMPLES: dict[tuple[str, str], str] = {
 _VALUES = {"name": "provider", "arm": "d", "id": "018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"}
 _KEY_ID = "4f1c22d09ab1"
 
-_PATTERNS = {
-    msgspec.json.schema(kind)["pattern"]: words
-    for kind, words in (
-        (bodies.Name, "1 to 100 of A-Z a-z 0-9 . _ -, the first one a letter or a digit"),
-        (bodies.ArmName, "1 to 100 characters, none of them a control character"),
-        (bodies.Id, "1 to 200 printable ASCII characters"),
-    )
-}
-
 
 class Field(NamedTuple):
     """A field of a body, or a parameter."""
@@ -231,7 +222,7 @@ def kind_of(schema: Mapping[str, Any], link: Callable[[str], str] = str, text: C
 
 def _limits(schema: Mapping[str, Any]) -> str:
     if "pattern" in schema:
-        return f" ({_PATTERNS[schema['pattern']]})" if schema["pattern"] in _PATTERNS else ""
+        return f" ({bodies.RULES[schema['pattern']]})" if schema["pattern"] in bodies.RULES else ""
     if "maxLength" in schema:
         return f" ({schema.get('minLength', 0)} to {schema['maxLength']} characters)"
     low, high = schema.get("minimum"), schema.get("maximum")

@@ -41,9 +41,8 @@ def listening(host: str, port: int) -> socket.socket:
             raise
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InvalidInput(
-            f"{host}:{port} cannot be used: {reason}; choose another --port (0 takes a free one)"
-        ) from error
+        hint = "check --host" if isinstance(error, socket.gaierror) else "choose another --port (0 takes a free one)"
+        raise InvalidInput(f"{host}:{port} cannot be used: {reason}; {hint}") from error
     return found
 
 
@@ -111,7 +110,8 @@ class _Coalesced:
         if self._parts:
             data = b"".join(self._parts)
             self._parts.clear()
-            self._transport.write(data)
+            if not self._transport.is_closing():
+                self._transport.write(data)
 
     def close(self) -> None:
         self._flush()

@@ -1,4 +1,4 @@
-"""Diagnoses of experiments, in another thread: one takes tens of milliseconds, in which nothing could be answered.
+"""Diagnoses and estimates of experiments, in another thread: they take milliseconds to seconds, in which nothing could be answered.
 
 A diagnosis is kept until there are new rewards, and a new one is made at most every `PAUSE` seconds.
 """
@@ -16,8 +16,11 @@ from robandit.decisions.experiment import Experiment
 from robandit.diagnostics.diagnosis import Diagnosis, diagnose
 from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.study import Mean, trimmed
+from robandit.errors import Overloaded
+from robandit.live.bandit import Bandit
 
 PAUSE = 1.0
+MOST_WAITING = 64
 
 
 class Study(NamedTuple):
@@ -46,6 +49,7 @@ class Studies:
         """Start without studies."""
         self._newest: weakref.WeakKeyDictionary[Experiment, Study] = weakref.WeakKeyDictionary()
         self._turn = asyncio.Semaphore(1)
+        self._waiting = 0
         self._refreshing: asyncio.Task[None] | None = None
 
     def newest(self, experiment: Experiment) -> Study | None:
@@ -80,12 +84,27 @@ class Studies:
                 self._newest[experiment] = await asyncio.to_thread(_studied, experiment.bandit.policy, at, kept)
             return self._newest[experiment]
 
+    async def estimates(self, saved: bytes) -> list[dict[str, Any]]:
+        """Return the estimates of a saved bandit. Those of policies that resample take seconds."""
+        if self._waiting >= MOST_WAITING:
+            raise Overloaded(f"{self._waiting} estimates are waiting: try again in a second")
+        self._waiting += 1
+        try:
+            async with self._turn:
+                return await asyncio.to_thread(_estimated, saved)
+        finally:
+            self._waiting -= 1
+
     def _is_good(self, experiment: Experiment, rewards: int, growth: float) -> bool:
         newest = self.newest(experiment)
         if newest is None:
             return False
         age = time.monotonic() - newest.made
         return newest.rewards <= rewards <= newest.rewards * (1.0 + growth) or age < PAUSE
+
+
+def _estimated(saved: bytes) -> list[dict[str, Any]]:
+    return Bandit.from_bytes(saved).estimates()
 
 
 def _studied(policy: Any, at: tuple[int, int], kept: Any) -> Study:

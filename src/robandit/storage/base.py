@@ -14,8 +14,8 @@ Unique
 Exclusive
     One process at a time has a store open for writing. Another one that tries gets a `StoreError`.
 Readable
-    A `Reader` sees the state after a whole number of commits, never less than what was committed before it was asked. It never
-    waits for a commit, and no commit waits for it. Each reader belongs to one thread.
+    A `Reader` sees complete commits only, and every commit that returned before the read began. It never waits for a commit, and no
+    commit waits for it. Each reader belongs to one thread.
 Exact
     Texts, bytes and 64-bit floats come back as they were stored. (A time of -0.0 may come back as 0.0.)
 Versioned

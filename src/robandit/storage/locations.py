@@ -15,8 +15,8 @@ def path_of(location: str) -> str:
     'data/robandit.db'
     """
     scheme, colon, path = location.partition(":")
-    if scheme != "sqlite" or not colon or not path:
-        raise invalid("store", location, "sqlite:PATH", hint="for example sqlite:robandit.db")
+    if scheme != "sqlite" or not colon or not path or path == ":memory:" or path.startswith("file:"):
+        raise invalid("store", location, "sqlite:PATH, the path of a file", hint="for example sqlite:robandit.db")
     return path
 
 

@@ -59,6 +59,8 @@ class SqliteReader(Reader):
     def __init__(self, path: str) -> None:
         """Open the connection."""
         self._path = path
+        if not os.path.exists(path):
+            raise StoreError(f"{shown(path)} does not exist: name the file of a server, as in --store sqlite:PATH")
         with _errors(path):
             self._db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
             self._db.set_busy_timeout(BUSY)
@@ -142,6 +144,11 @@ class SqliteStore(Store):
             self._db = apsw.Connection(self.path)
             self._resources.callback(self._db.close)
             self._run = self._db.execute
+            self._file = _identity(self.path)
+            if os.stat(self.path).st_nlink > 1:  # another name has another lock, and another log
+                raise StoreError(
+                    f"{shown(self.path)} cannot be opened: it has several names (hard links); copy it instead"
+                )
             if self._db.readonly("main"):  # SQLite opens it nevertheless, and the first commit would fail
                 raise StoreError(f"{shown(self.path)} cannot be opened: it is read-only; {_WRITABLE}")
             self._check_kind()
@@ -201,6 +208,10 @@ class SqliteStore(Store):
             for change in changes:
                 if not isinstance(change, Create | Remove) and getattr(change, "experiment", None) not in removed:
                     self._make(change)
+        if _identity(self.path) != self._file:
+            raise StoreError(
+                f"{shown(self.path)} was moved or removed while the server used it: restore it, or a backup"
+            )
 
     def _advance(self, events: Sequence[Event]) -> None:
         """Move the heads of the experiments to their last new events."""
@@ -316,6 +327,15 @@ def _copy(source: str, part: str, target: str) -> None:
     finally:
         origin.close()
     _flush(part)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return the device and the inode of a file, or None if there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
 
 
 def _flush(path: str) -> None:
