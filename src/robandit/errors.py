@@ -151,7 +151,7 @@ class Undelivered(RobanditError):
 
 
 class BatchError(RobanditError):
-    """The decision service rejected items of a batch. ``answers`` has an answer or an error for each item; the answers are valid."""
+    """The decision service rejected items of a batch. ``answers`` has an answer or an error for each item, in order."""
 
     def __init__(self, message: str = "", *, answers: Iterable[Any] = ()) -> None:
         """Store the message and the answers."""

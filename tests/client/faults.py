@@ -4,9 +4,9 @@
 
     python tests/client/faults.py --faults 1000
 
-Several workers decide and send rewards, one by one and in batches, until the proxy has made the given number of faults. Then the proxy
-makes no more, the client delivers what it has kept, and the log of the server must have each reward exactly once, with its value and
-its arm.
+Several workers decide and send rewards, one by one and in batches, until the proxy has made the given number of faults. Then the
+proxy makes no more, the client delivers what it has kept, and the log of the server must have each reward exactly once, with its
+value and its arm.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import random
 import sys
 import tempfile
@@ -27,7 +28,6 @@ if not __package__:
 
 from helpers.fault_proxy import FaultProxy
 from helpers.serving import Server
-
 from robandit.client import AsyncClient, Client, Decision
 from robandit.errors import ServiceUnavailable
 
@@ -176,6 +176,7 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=1000, help="the number of faults of each client")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
+    logging.getLogger("robandit.client").setLevel(logging.ERROR)  # it warns of each outage
     for kind in ("blocking", "asyncio"):
         with tempfile.TemporaryDirectory() as folder:
             outcome = play(kind, given.faults, given.seed, Path(folder))

@@ -28,7 +28,7 @@ BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/html\r\nContent-
 
 
 class FaultProxy:
-    """A proxy in a thread of its own. Use it with ``with``. ``share`` of the exchanges have a fault."""
+    """A proxy in a thread of its own. Use it with ``with``. ``share`` of the exchanges have a fault. ``tls``: a context of ssl."""
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class FaultProxy:
         share: float = 0.5,
         faults: tuple[str, ...] = FAULTS,
         outage: float = 0.3,
+        tls: Any = None,
     ) -> None:
         self.share = share
         self.made: Counter[str] = Counter()
@@ -46,6 +47,7 @@ class FaultProxy:
         self._random = random.Random(seed)
         self._faults = faults
         self._outage = outage
+        self._tls = tls
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._open: set[asyncio.Task[Any]] = set()
@@ -58,7 +60,7 @@ class FaultProxy:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"https://localhost:{self.port}" if self._tls else f"http://127.0.0.1:{self.port}"
 
     def __enter__(self) -> FaultProxy:
         self._thread.start()
@@ -85,7 +87,7 @@ class FaultProxy:
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:

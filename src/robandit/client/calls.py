@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from robandit.client.http import Address, Broken, Response, request
-from robandit.client.wires import Pool, Wire
+from robandit.client.wires import Pool, Wire, reason_of
 from robandit.errors import Conflict, InvalidInput, NotFound, Overloaded, RobanditError, ServiceUnavailable
 from robandit.wording import counted, visible
 
@@ -89,11 +89,13 @@ class Caller:
         text = visible(response.body[:100].decode("latin-1"))
         if "location" in response.headers:
             text = f"see {visible(response.headers['location'][:100])}"
+        if response.status >= 500:
+            return ServiceUnavailable(f"{self.address.url} answered {response.status}: {text or 'no text'}")
         wrong = f"{self.address.url} answered {response.status}, but not as the decision service does"
         return ServiceUnavailable(f"{wrong}: {text or 'no text'}; check the address")
 
     def _unreachable(self, failure: OSError) -> ServiceUnavailable:
-        reason = "timed out" if isinstance(failure, TimeoutError) else failure.strerror or str(failure)
+        reason = "timed out" if isinstance(failure, TimeoutError) else reason_of(failure)
         error = ServiceUnavailable(f"the service at {self.address.url} cannot be reached: {visible(reason)}")
         error.__cause__ = failure
         return error

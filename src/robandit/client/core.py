@@ -471,7 +471,7 @@ def _all(answers: list[Any], noun: str) -> list[Any]:
     errors = [answer for answer in answers if isinstance(answer, RobanditError)]
     if not errors:
         return answers
-    if len({id(error) for error in errors}) == 1 and len(errors) == len(answers):
+    if len({(type(error), str(error)) for error in errors}) == 1 and len(errors) == len(answers):
         raise errors[0]
     rejected = f"{len(errors):,} of {counted(len(answers), noun)} failed"
     raise BatchError(f"{rejected}; the first one: {errors[0]}", answers=answers) from errors[0]

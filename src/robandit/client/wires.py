@@ -14,7 +14,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from robandit.client.http import Address, Broken, Reader, Response, Stale
+from robandit.client.http import Address, Reader, Response, Stale
 
 if TYPE_CHECKING:
     import ssl
@@ -176,7 +176,7 @@ class _Socket:
         except TimeoutError:
             raise
         except OSError as error:
-            raise _stale(error, reader, self._used) from error
+            raise _named(error, reader, self._used) from error
 
     def close(self) -> None:
         with suppress(OSError):
@@ -225,15 +225,20 @@ class _Stream:
         except TimeoutError:
             raise
         except OSError as error:
-            raise _stale(error, reader, self._used) from error
+            raise _named(error, reader, self._used) from error
 
     def close(self) -> None:
         with suppress(RuntimeError):  # the event loop is closed
             self._outgoing.transport.abort()
 
 
-def _stale(error: OSError, reader: Reader, used: bool) -> OSError:
+def _named(error: OSError, reader: Reader, used: bool) -> OSError:
     """Return the error of an exchange. If nothing came on a connection that was used before, the server had closed it."""
-    if used and not reader.began:
-        return Stale(str(error))
-    return error if isinstance(error, Broken) else Broken(str(error))
+    return Stale(reason_of(error)) if used and not reader.began else error
+
+
+def reason_of(error: OSError) -> str:
+    """Return what happened. For a connection in the words of the operating system: those of asyncio hide that it was refused."""
+    if isinstance(error, ConnectionError) and error.errno is not None:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
