@@ -51,6 +51,13 @@ def test_using_robandit_is_light():
     assert [name for name in heavy if not name.startswith("robandit.estimators.formulas")] == []  # policies share them
 
 
+def test_the_client_needs_only_the_standard_library():
+    loaded = run("import sys, robandit.client; print(*sys.modules)").stdout.split()
+    assert [name for name in ("numpy", "numba", "scipy", "msgspec") if name in loaded] == []
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("robandit.")}
+    assert rooms == {"client", "errors", "wording"}
+
+
 SURVIVE = """
 import robandit.simulate.result, robandit.precompile, robandit.diagnostics.recommend
 import robandit as rb

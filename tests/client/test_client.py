@@ -13,6 +13,7 @@ from helpers.fault_proxy import FaultProxy
 from helpers.serving import Server
 from robandit import errors
 from robandit.client import Client, Report, values
+from robandit.client.core import Availability
 from robandit.client.outbox import MOST_BYTES, MOST_ITEMS, Outbox, chunks
 
 QUICK = {"timeout": 0.3, "connect_timeout": 0.2, "read_timeout": 0.2, "cooldown": 30.0}
@@ -321,6 +322,37 @@ def test_without_a_fallback_a_decision_raises_and_a_reward_is_kept(make, line, s
     rewards = {row["id"]: row["reward"] for row in log_of(server, name) if row["kind"] == "rewarded"}
     assert rewards == {decisions[0].id: 1.0, decisions[1].id: 2.0, decisions[2].id: 2.0}
     assert [row["id"] for row in log_of(server, name) if row["kind"] == "decided"][-1] == "mine"
+
+
+def test_an_answer_starts_the_delivery_at_once(make, line, server, name):
+    with make(line.url, server.key, fallback="a", **QUICK) as client:
+        provider = client.create(name, ["a", "b"])
+        line.stop_listening()
+        client._core.caller.pause = lambda attempts: 600.0  # the delivery would wait for long
+        assert provider.decide().fallback
+        line.listen()
+        provider.show()
+        eventually(lambda: not client.waiting)
+
+
+def test_when_a_pause_is_over_one_caller_tries():
+    now = [0.0]
+    availability = Availability(5.0, 2.0, lambda: now[0])
+    assert availability.may_try("p")
+    availability.failed("")
+    assert not availability.may_try("p")
+    now[0] = 5.0
+    assert availability.may_try("p")
+    assert not availability.may_try("q")  # while the first one tries
+    availability.answered("p")
+    assert availability.may_try("q")
+    availability.failed("p")
+    assert availability.may_try("q")
+    assert not availability.may_try("p")
+    now[0] = 10.0
+    assert availability.may_try("p")
+    now[0] = 12.0
+    assert availability.may_try("p")  # the first one did not come back
 
 
 def test_a_silent_service_is_away(make, server, name):

@@ -1,4 +1,4 @@
-"""Clients of the decision service: `Client` blocks, `AsyncClient` is for asyncio. They need only the standard library."""
+"""Clients of the decision service, with the standard library only: `Client` blocks, `AsyncClient` is for asyncio."""
 
 from robandit.client.async_client import AsyncClient, AsyncExperiment
 from robandit.client.client import Client, Experiment

@@ -9,7 +9,6 @@ import re
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from robandit import __version__
 from robandit.client.values import invalid
 from robandit.errors import InvalidInput
 
@@ -90,7 +89,7 @@ def request(address: Address, key: str | None, method: str, path: str, body: byt
     lines = [
         f"{method} {address.prefix}{path} HTTP/1.1",
         f"Host: {address.authority}",
-        f"User-Agent: robandit/{__version__}",
+        "User-Agent: robandit.client",
         "Accept: application/json",
     ]
     if key is not None:
