@@ -47,7 +47,7 @@ def test_a_trusted_certificate(kind, secured, monkeypatch):
 @pytest.mark.parametrize("kind", ["blocking", "asyncio"])
 def test_a_certificate_that_nobody_vouches_for(kind, secured):
     proxy, _ = secured
-    with clients(kind) as make, make(proxy.url, timeout=0.3) as client, refused():
+    with clients(kind) as make, make(proxy.url, connect_timeout=30.0, timeout=60.0) as client, refused():
         client.experiment(kind).decide()
 
 
@@ -56,5 +56,5 @@ def test_another_name_than_that_of_the_certificate(kind, secured, monkeypatch):
     proxy, certificate = secured
     monkeypatch.setenv("SSL_CERT_FILE", certificate)
     url = proxy.url.replace("localhost", "127.0.0.1")
-    with clients(kind) as make, make(url, timeout=0.3) as client, refused():
+    with clients(kind) as make, make(url, connect_timeout=30.0, timeout=60.0) as client, refused():
         client.experiment(kind).decide()

@@ -28,7 +28,7 @@ def test_the_page_names_what_exists():
     assert len(table) == 7
     assert table <= set(errors.__all__)
     defaults = {name: each.default for name, each in inspect.signature(client.Client).parameters.items()}
-    assert f"`timeout` seconds ({defaults['timeout']:g} by default)" in text
+    assert f"`timeout` seconds ({defaults['timeout']:g} by default;" in text
     assert (
         f"`connect_timeout` ({defaults['connect_timeout']:g}) and `read_timeout` ({defaults['read_timeout']:g})" in text
     )

@@ -71,6 +71,10 @@ class Caller:
                 asked = _retry_after(response)
             except OSError as failure:  # TimeoutError is one
                 error = self._unreachable(failure)
+                if isinstance(
+                    failure, ValueError
+                ):  # an ssl.SSLCertVerificationError: the next attempt would end the same
+                    raise error from failure
             pause = asked + self.pause(attempts)
             if self.clock() + pause >= until:
                 raise type(error)(
