@@ -1,5 +1,6 @@
 """Both clients against a real server: decisions, rewards, batches, times, errors, and a service that is away for a while."""
 
+import asyncio
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from helpers.clients import clients, eventually
 from helpers.fault_proxy import FaultProxy
 from helpers.serving import Server
 from robandit import errors
-from robandit.client import Client, Report, values
+from robandit.client import AsyncClient, Client, Report, values
 from robandit.client.core import Availability
 from robandit.client.outbox import MOST_BYTES, MOST_ITEMS, Outbox, chunks
 
@@ -475,6 +476,32 @@ def test_a_connection_that_was_closed_while_idle_is_replaced(make, line, server,
         line.listen()
         assert not provider.decide(fallback="a").fallback
         assert provider.show()["counts"]["decisions"] == 2
+
+
+def test_rewards_of_cancelled_calls_are_kept(server, name):
+    """A web server cancels what a client that hung up has asked for. The reward must not be lost with it."""
+    server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
+
+    async def cancelled(url, proxy):
+        async with AsyncClient(url, server.key) as client:
+            provider = client.experiment(name)
+            first, second = await provider.decide_many(2)
+            proxy.share = 1.0
+            for call in (provider.reward(first, 1.0), provider.reward_many([(second, 2.0)])):
+                task = asyncio.create_task(call)
+                before = proxy.total
+                while proxy.total == before:  # until the request is on its way
+                    await asyncio.sleep(0.01)
+                task.cancel()
+                await asyncio.wait([task])
+                assert task.cancelled()
+            assert {report.id for report in client.waiting} == {first.id, second.id}
+            proxy.share = 0.0
+
+    silent = FaultProxy(server.host, server.port, seed=1, share=0.0, faults=("stall",))
+    with silent as proxy:
+        asyncio.run(cancelled(proxy.url, proxy))
+    assert sorted(row["reward"] for row in log_of(server, name) if row["kind"] == "rewarded") == [1.0, 2.0]
 
 
 def test_threads_share_a_client(server, name):

@@ -253,7 +253,8 @@ class Experiment:
         """Send the reward of a decision, or of an id.
 
         It counts once: the same again changes nothing, another value is a `Conflict`. If the service is away, the reward is kept,
-        and delivered later; the outcome is then ``"kept"``. What cannot be learned is rejected at once, with `InvalidReward`.
+        and delivered later; the outcome is then ``"kept"``. It is also kept if the call is interrupted or cancelled. What cannot be
+        learned is rejected at once, with `InvalidReward`.
         """
         return finished(self._core.reward(self.name, decision_id(self.name, decision), value))
 

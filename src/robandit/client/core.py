@@ -202,6 +202,9 @@ class Core:
                 return self._reward(report, await self._call("POST", name, "rewards", encoded_reward(report)))
             except AWAY as error:
                 return self._kept(report, error)
+            except BaseException as stop:
+                self._keep_if_stopped([report], stop)
+                raise
         return self._kept(report, None)
 
     async def reward_many(self, name: str, pairs: Iterable[tuple[str, Any]]) -> list[Reward]:
@@ -210,7 +213,12 @@ class Core:
         answers: list[Reward | RobanditError | None] = [_caught(self._with_its_choice, report) for report in reports]
         places = [i for i, answer in enumerate(answers) if answer is None]
         bodies = [encoded_reward(reports[i]) for i in places]
-        for i, each in zip(places, await self._send(name, "rewards/batch", bodies, True), strict=True):
+        try:
+            sent = await self._send(name, "rewards/batch", bodies, True)
+        except BaseException as stop:
+            self._keep_if_stopped([reports[i] for i in places], stop)
+            raise
+        for i, each in zip(places, sent, strict=True):
             if isinstance(each, AWAY):
                 answers[i] = _caught(self._kept, reports[i], each)
             elif isinstance(each, RobanditError):
@@ -338,6 +346,11 @@ class Core:
         except Overloaded as full:
             raise full from error
         return Reward(report.id, report.experiment, report.value, "kept")
+
+    def _keep_if_stopped(self, reports: Iterable[Report], stop: BaseException) -> None:
+        """Keep rewards whose call was cancelled or interrupted: the caller gets no answer, and would not send them again."""
+        for report in () if isinstance(stop, Exception) else reports:
+            _caught(self._kept, report, None)
 
     def _keep(self, report: Report) -> None:
         if self.closed:
