@@ -58,8 +58,9 @@ check: $(READY)  ## lint, check types and import layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-crash: $(READY)  ## kill a decision server 1,000 times under load, and check that nothing is lost (about ten minutes)
+crash: $(READY)  ## kill a decision server 1,000 times, spoil 1,000 calls of each client, check that nothing is lost (about ten minutes)
 	@$(BIN)/python tests/crash/harness.py --kills 1000
+	@$(BIN)/python tests/client/faults.py --faults 1000
 
 bench: $(READY)  ## measure speed and compare it with the goals; writes benchmarks/results.json
 	@$(BIN)/python benchmarks/run.py

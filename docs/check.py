@@ -33,6 +33,7 @@ DOCS = Path(__file__).parent
 SITE = DOCS / "_build" / "html"
 # Pages whose snippets need several machines or a server, or have their own test.
 TESTED_ELSEWHERE = {
+    "how-to/client.md": "tests/e2e/test_client_page.py",
     "how-to/cluster.md": "tests/e2e/test_cluster_page.py",
     "how-to/recorded-rewards.md": "tests/e2e/test_documents.py",
     "how-to/serve.md": "tests/e2e/test_serve_page.py",

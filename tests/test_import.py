@@ -1,6 +1,7 @@
 """Importing is light, public names exist, and precompiled policies are not compiled again."""
 
 import os
+import pickle
 import subprocess
 import sys
 
@@ -32,13 +33,73 @@ def run(code, **environment):
     return done
 
 
-def test_import_is_light():
+def test_importing_robandit_imports_no_other_module_of_it():
     loaded = run("import sys, robandit; print(*sys.modules)").stdout.split()
+    assert [name for name in loaded if name.startswith("robandit.")] == []
+    assert "numpy" not in loaded
+
+
+USED = "import sys, robandit as rb; rb.Bandit, rb.simulate, rb.UCB1, rb.recommend, rb.precompile, rb.problems, rb.laws"
+
+
+def test_using_robandit_is_light():
+    loaded = run(f"{USED}; print(*sys.modules)").stdout.split()
     assert "robandit.simulate" in loaded
     assert [name for name in HEAVY if name in loaded] == []
     lazy = ("checks", "cli", "estimators.", "experiments", "recorded", "report", "river", "suites", "theory", "verify")
     heavy = [name for name in loaded if name.startswith(tuple(f"robandit.{package}" for package in lazy))]
     assert [name for name in heavy if not name.startswith("robandit.estimators.formulas")] == []  # policies share them
+
+
+def test_the_client_needs_only_the_standard_library():
+    loaded = run("import sys, robandit.client; print(*sys.modules)").stdout.split()
+    assert [name for name in ("numpy", "numba", "scipy", "msgspec") if name in loaded] == []
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("robandit.")}
+    assert rooms == {"client", "errors", "wording"}
+
+
+SURVIVE = """
+import robandit.simulate.result, robandit.precompile, robandit.diagnostics.recommend
+import robandit as rb
+assert all(callable(function) for function in (rb.simulate, rb.precompile, rb.recommend))
+from robandit import precompile, simulate
+assert (simulate, precompile) == (rb.simulate, rb.precompile)
+import robandit.simulate.plot
+assert rb.simulate is simulate
+"""
+
+
+def test_functions_survive_the_import_of_modules_of_their_name():
+    run(SURVIVE)
+
+
+ROOMS = """
+import sys, importlib, pkgutil, robandit
+names = [module.name for module in pkgutil.iter_modules(robandit.__path__) if module.name not in ("__main__", "river")]
+for name in names:
+    for loaded in [loaded for loaded in sys.modules if loaded.partition(".")[0] == "robandit"]:
+        del sys.modules[loaded]
+    importlib.import_module(f"robandit.{name}")
+print(len(names))
+"""
+
+
+def test_every_room_can_be_the_first_one_that_is_imported():
+    """No room depends on what another one has imported before."""
+    assert int(run(ROOMS).stdout) > 25
+
+
+def test_public_names_are_listed_and_can_be_imported():
+    assert dir(rb) == sorted([*rb.__all__, "__version__"])
+    names = {}
+    exec("from robandit import *", names)
+    assert set(rb.__all__) <= set(names)
+    assert names["UCB1"] is rb.UCB1 is rb.policies.UCB1
+    assert names["events"] is rb.events
+    assert pickle.loads(pickle.dumps([rb.simulate, rb.UCB1(), rb.Bandit])) == [rb.simulate, rb.UCB1(), rb.Bandit]
+    for missing in ("UCB2", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"module 'robandit' has no attribute '{missing}'"):
+            getattr(rb, missing)
 
 
 LIVE = """

@@ -17,6 +17,8 @@ SIDE = {
     "service": 0.85,
     "decisions": 1.04,
     "storage": 1.04,
+    "client": 1.04,
+    "validation": 0.5,
     "report": 0.62,
     "checks": 0.1,
     "verify": 0.4,

@@ -5,23 +5,38 @@ Start with `Bandit` (live decisions), `simulate` (policies on a problem), `recom
 
 from __future__ import annotations
 
+import sys as _sys
 from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from robandit import diagnostics, drift, errors, laws, policies, problems
-from robandit.diagnostics import Recommendation, recommend
-from robandit.live import events
-from robandit.live.bandit import Bandit
-from robandit.live.ledger import Decision
-from robandit.policies import *  # noqa: F403  the list of policies is in policies/__init__.py
-from robandit.precompile import precompile
-from robandit.problems import Problem
-from robandit.simulate.result import Result
-from robandit.simulate.simulation import simulate
-
 if TYPE_CHECKING:
-    from robandit import checks, estimators, experiments, recorded, report, suites, theory, verify
+    from robandit import (
+        checks,
+        diagnostics,
+        drift,
+        errors,
+        estimators,
+        experiments,
+        laws,
+        policies,
+        problems,
+        recorded,
+        report,
+        suites,
+        theory,
+        verify,
+    )
+    from robandit.diagnostics.recommend import Recommendation, recommend
+    from robandit.live import events
+    from robandit.live.bandit import Bandit
+    from robandit.live.ledger import Decision
+    from robandit.policies import *  # noqa: F403  the list of policies is in policies/__init__.py
+    from robandit.precompile import precompile
+    from robandit.problems import Problem
+    from robandit.simulate.result import Result
+    from robandit.simulate.simulation import simulate
 
 __version__ = "0.1.0"
 __all__ = [
@@ -49,16 +64,46 @@ __all__ = [
     "theory",
     "verify",
 ]
+
+# Names are imported on first use, so that a program imports only what it needs: `robandit.client` works without NumPy.
 if not TYPE_CHECKING:  # a type checker must see the imports above, and an error for a name that does not exist
-    __all__ += policies.__all__
+    _WITHOUT_POLICIES = __all__
+    del __all__  # `__getattr__` adds the policies, when somebody asks
+    _HOMES = {
+        "Bandit": "live.bandit",
+        "Decision": "live.ledger",
+        "Problem": "problems",
+        "Recommendation": "diagnostics",
+        "Result": "simulate.result",
+        "precompile": "precompile",
+        "recommend": "diagnostics",
+        "simulate": "simulate.simulation",
+    }
 
     def __getattr__(name: str) -> _Any:
-        """Import a package on first use, if a live bandit does not need it."""
-        if name in ("checks", "estimators", "experiments", "recorded", "report", "suites", "theory", "verify"):
-            return _import_module(f"robandit.{name}")
-        raise AttributeError(f"module 'robandit' has no attribute {name!r}")
+        """Import a public name. One that is not in the list above may be a policy."""
+        if name in _HOMES:
+            value = getattr(_import_module(f"robandit.{_HOMES[name]}"), name)
+        elif name in _WITHOUT_POLICIES:
+            value = _import_module("robandit.live.events" if name == "events" else f"robandit.{name}")
+        elif name == "__all__":
+            value = [*_WITHOUT_POLICIES, *_import_module("robandit.policies").__all__]
+        elif not name.startswith("_") and name in _import_module("robandit.policies").__all__:
+            value = getattr(_import_module("robandit.policies"), name)
+        else:
+            raise AttributeError(f"module 'robandit' has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+    class _Package(_ModuleType):
+        def __setattr__(self, name: str, value: _Any) -> None:
+            """Keep `simulate` and `precompile` free for the functions: Python would put the modules of these names there."""
+            if name not in _HOMES or not isinstance(value, _ModuleType):
+                super().__setattr__(name, value)
+
+    _sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:
     """Return the public names, imported or not."""
-    return [*__all__, "__version__"]
+    return [*_sys.modules[__name__].__all__, "__version__"]

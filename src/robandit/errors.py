@@ -14,7 +14,10 @@
     ├── DecisionError                a decision that is unknown, already rewarded or expired
     ├── NotFound                     the decision service has no such experiment, decision or key
     ├── Conflict                     an id or a name was used before with other content, or the state does not allow the call
-    ├── Overloaded                   the decision service cannot take more work now; try again later
+    ├── Overloaded                   the decision service, or its client, cannot take more work now; try again later
+    ├── ServiceUnavailable           the decision service cannot be reached, or did not answer in time
+    ├── Undelivered                  a client of the decision service is closed before all its reports are delivered
+    ├── BatchError                   the decision service rejected some items of a batch
     ├── StoreError                   the store of the decision service cannot be used
     ├── KernelError                  a hook that cannot be compiled, or does not work
     ├── EngineLost                   the workers of a run cannot be reached, or disappeared
@@ -41,6 +44,7 @@ from robandit.wording import visible
 
 __all__ = [
     "AssumptionWarning",
+    "BatchError",
     "CompilationWarning",
     "Conflict",
     "CorruptFile",
@@ -59,8 +63,10 @@ __all__ = [
     "NotFound",
     "Overloaded",
     "RobanditError",
+    "ServiceUnavailable",
     "StoreError",
     "UnavailableArm",
+    "Undelivered",
     "UnknownArm",
     "VersionSkew",
 ]
@@ -128,7 +134,29 @@ class Conflict(RobanditError):
 
 
 class Overloaded(RobanditError):
-    """The decision service cannot take more work now. The same call may succeed later."""
+    """The decision service, or its client, cannot take more work now. The same call may succeed later."""
+
+
+class ServiceUnavailable(RobanditError):
+    """The decision service cannot be reached, or did not answer in time. The call may have been stored: repeat it with its id."""
+
+
+class Undelivered(RobanditError):
+    """A client of the decision service has reports that are not delivered, or were rejected. ``reports`` are these."""
+
+    def __init__(self, message: str = "", *, reports: Iterable[Any] = ()) -> None:
+        """Store the message and the reports."""
+        super().__init__(message)
+        self.reports = tuple(reports)
+
+
+class BatchError(RobanditError):
+    """The decision service rejected items of a batch. ``answers`` has an answer or an error for each item, in order."""
+
+    def __init__(self, message: str = "", *, answers: Iterable[Any] = ()) -> None:
+        """Store the message and the answers."""
+        super().__init__(message)
+        self.answers = tuple(answers)
 
 
 class StoreError(RobanditError):

@@ -12,8 +12,8 @@ def loaded_after(code: str) -> set[str]:
     return {name.removeprefix("robandit.estimators.") for name in done.stdout.split()}
 
 
-def test_importing_robandit_loads_only_formulas():
-    modules = loaded_after("import robandit")
+def test_importing_policies_loads_only_formulas():
+    modules = loaded_after("import robandit.policies")
     assert modules
     assert all(name.split(".")[0] == "formulas" for name in modules), modules
 

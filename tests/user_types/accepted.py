@@ -13,7 +13,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 import robandit as rb
-from robandit import checks, diagnostics, errors, estimators, experiments, laws, recorded, suites, theory, verify
+from robandit import (
+    checks,
+    client,
+    diagnostics,
+    errors,
+    estimators,
+    experiments,
+    laws,
+    recorded,
+    suites,
+    theory,
+    verify,
+)
 from robandit.kernel.random import uniform
 
 Floats = NDArray[np.float64]
@@ -195,6 +207,30 @@ def theorems(problem: rb.Problem) -> None:
     assert_type(outcomes, tuple[verify.Outcome, ...])
     assert_type(outcomes[0].failed, bool)
     assert_type(verify.statements(), tuple[verify.Statement, ...])
+
+
+def served() -> None:
+    with client.Client("http://127.0.0.1:8000", "rb_1", fallback="a", timeout=1) as service:
+        provider = service.create("provider", ["a", "b"], minimize=True, reward_window=60, on_expiry=30)
+        assert_type(provider, client.Experiment)
+        decision = provider.decide(among=("a",), context={"region": "eu"})
+        assert_type(decision, client.Decision)
+        assert_type(decision.seq, int | None)
+        assert_type(provider.reward(decision, 1), client.Reward)
+        provider.reward_many([(decision, 0.5), ("order-17", 2)])
+        assert_type(provider.decide_many([{"id": "x"}, {"arm": "b"}]), list[client.Decision])
+        assert_type(service.waiting, tuple[client.Report, ...])
+        with provider.timed(on_error=30.0) as measured:
+            assert_type(measured, client.Decision)
+
+
+async def served_async() -> None:
+    async with client.AsyncClient("http://127.0.0.1:8000") as service:
+        provider = service.experiment("provider", minimize=False)
+        assert_type(await provider.decide(), client.Decision)
+        assert_type(await provider.reward_many([("order-17", 2.0)]), list[client.Reward])
+        async with provider.timed() as measured:
+            assert_type(measured.arm, str)
 
 
 def refusals() -> str:

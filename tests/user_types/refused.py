@@ -4,7 +4,7 @@ Read like accepted.py, which has the same code without mistakes. It is not run.
 """
 
 import robandit as rb
-from robandit import estimators, experiments, laws, recorded, theory, verify
+from robandit import client, estimators, experiments, laws, recorded, theory, verify
 
 
 def wrong(bandit: rb.Bandit, problem: rb.Problem, records: recorded.Records) -> None:
@@ -42,6 +42,10 @@ def wrong(bandit: rb.Bandit, problem: rb.Problem, records: recorded.Records) -> 
     theory.regret_bound(rb.UCB1(), problem)  # type: ignore[call-arg]
     theory.regret_bound(rb.UCB1(), problem, 100).instance + 1.0  # type: ignore[operator]
     verify.verify("Proposition 9", quick="yes")  # type: ignore[arg-type]
+    client.Client(8000)  # type: ignore[arg-type]
+    client.Client("http://x").experiment("p").decide("a")  # type: ignore[call-arg]
+    client.Client("http://x").experiment("p").decide_many([{"arms": "a"}])  # type: ignore[typeddict-unknown-key]
+    client.Client("http://x").experiment("p").reward("id")  # type: ignore[call-arg]
 
 
 class NoHooks(rb.Policy):

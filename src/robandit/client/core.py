@@ -1,0 +1,512 @@
+"""What both clients do: decide, reward, keep what cannot be delivered, and deliver it later.
+
+Written as coroutines. Those of the blocking client never wait; see `robandit.client.wires`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+from robandit.client.calls import REPEATED, Caller, error_of
+from robandit.client.http import checked_key, parsed, path_of
+from robandit.client.outbox import MOST_ITEMS, Outbox, chunks, joined
+from robandit.client.values import (
+    Decision,
+    DecisionRequest,
+    Report,
+    Reward,
+    checked_id,
+    checked_seconds,
+    checked_text,
+    checked_value,
+    encoded,
+    encoded_choice,
+    encoded_reward,
+    invalid,
+    new_id,
+)
+from robandit.client.wires import Wire
+from robandit.errors import (
+    BatchError,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    RobanditError,
+    ServiceUnavailable,
+    Undelivered,
+    formatted,
+)
+from robandit.wording import counted
+
+log = logging.getLogger("robandit.client")
+
+AWAY = (ServiceUnavailable, Overloaded)
+"""The errors of a service that may answer later."""
+
+
+class Availability:
+    """Remembers for a while that the service is away, so that calls which can do without it do not wait each time. Thread-safe.
+
+    A failure concerns all experiments ("") or one, whose open decisions may be too many.
+    """
+
+    def __init__(self, cooldown: float, timeout: float, clock: Callable[[], float]) -> None:
+        """Assume that the service is there."""
+        self._cooldown = cooldown
+        self._timeout = timeout
+        self._clock = clock
+        self._until: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def may_try(self, experiment: str) -> bool:
+        """Return whether to call the service. When a pause is over, one caller tries first, and the others go on without it."""
+        with self._lock:
+            now = self._clock()
+            if any(self._until.get(name, now) > now for name in ("", experiment)):
+                return False
+            for name in ("", experiment):
+                if name in self._until:
+                    self._until[name] = now + self._timeout
+            return True
+
+    def failed(self, name: str) -> None:
+        """Begin a pause."""
+        with self._lock:
+            self._until[name] = self._clock() + self._cooldown
+
+    def answered(self, experiment: str) -> None:
+        """End the pause."""
+        with self._lock:
+            self._until.pop("", None)
+            self._until.pop(experiment, None)
+
+
+class Core:
+    """The state of a client.
+
+    ``wake`` is called when a report waits for the service. Its argument says whether the service just answered, so that the
+    report can be delivered at once.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        url: str,
+        key: str | None,
+        *,
+        fallback: str | None,
+        timeout: float,
+        connect_timeout: float,
+        read_timeout: float,
+        cooldown: float,
+        max_waiting: int,
+        wake: Callable[[bool], object] = lambda at_once: None,
+        clock: Callable[[], float] = time.monotonic,
+        chance: random.Random | None = None,
+    ) -> None:
+        """Check the options, and connect to nothing yet."""
+        if isinstance(max_waiting, bool) or not isinstance(max_waiting, int) or max_waiting < 1:
+            raise invalid("max_waiting", max_waiting, "an integer >= 1")
+        self.fallback = None if fallback is None else checked_text("fallback", fallback)
+        self.timeout = checked_seconds("timeout", timeout)
+        self.clock = clock
+        self.wire = wire
+        self.caller = Caller(
+            wire,
+            parsed(url),
+            checked_key(key),
+            connect_timeout=checked_seconds("connect_timeout", connect_timeout),
+            read_timeout=checked_seconds("read_timeout", read_timeout),
+            clock=clock,
+            chance=chance,
+        )
+        self.availability = Availability(checked_seconds("cooldown", cooldown), self.timeout, clock)
+        self.outbox = Outbox(max_waiting)
+        self.closed = False
+        self._wake = wake
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    async def create(self, name: str, settings: dict[str, Any]) -> None:
+        """Create an experiment, or find it with the same settings."""
+        await self._call("PUT", checked_text("name", name), "", encoded(settings), patient=True)
+
+    async def show(self, name: str) -> dict[str, Any]:
+        """Return an experiment with its counts, estimates and warnings."""
+        shown = await self._call("GET", name, "", None, patient=True)
+        if not isinstance(shown, dict):
+            raise self._unexpected()
+        return shown
+
+    async def minimizes(self, name: str) -> bool:
+        """Return whether the rewards of an experiment are costs."""
+        try:
+            shown = await self.show(name)
+            return bool(shown["settings"]["minimize"])
+        except ServiceUnavailable as error:
+            raise ServiceUnavailable(
+                f"{error}; timed() reads once whether the experiment minimises: pass minimize= to experiment() instead"
+            ) from error
+        except (KeyError, TypeError) as error:
+            raise self._unexpected() from error
+
+    async def decide(self, name: str, asked: DecisionRequest, fallback: str | None) -> Decision:
+        """Return a decision; that of the fallback, if there is one and the service is away."""
+        request = _request(asked)
+        body = encoded_choice(**request)
+        chosen = self._fallback(request, fallback)
+        if chosen is None or self.availability.may_try(name):
+            try:
+                return self._decision(await self._call("POST", name, "decisions", body))
+            except AWAY:
+                if chosen is None:
+                    raise
+        assert chosen is not None
+        return self._chosen_here(name, request, chosen)
+
+    async def decide_many(
+        self, name: str, asked: int | Iterable[DecisionRequest], fallback: str | None
+    ) -> list[Decision]:
+        """Return decisions in the order of the requests. Raise `BatchError` if the service rejects some."""
+        if isinstance(asked, int) and (asked < 0 or isinstance(asked, bool)):
+            raise invalid("requests", asked, "an integer >= 0, or dicts")
+        requests = [_request(each) for each in ([{}] * asked if isinstance(asked, int) else asked)]
+        bodies = [encoded_choice(**request) for request in requests]
+        chosen = [self._fallback(request, fallback) for request in requests]
+        answers: list[Decision | RobanditError] = []
+        for each in await self._send(name, "decisions/batch", bodies, all(arm is not None for arm in chosen)):
+            i = len(answers)
+            arm = chosen[i]
+            if isinstance(each, AWAY) and arm is not None:
+                answers.append(_caught(self._chosen_here, name, requests[i], arm))
+            else:
+                answers.append(
+                    each if isinstance(each, RobanditError) else _caught(self._decision, each.get("decision"))
+                )
+        return _all(answers, "decision")
+
+    async def reward(self, name: str, id: str, value: Any) -> Reward:
+        """Send a reward. Keep it for later, if the service is away."""
+        report = Report(name, checked_id(id), value=checked_value(value))
+        done = self._with_its_choice(report)
+        if done is not None:
+            return done
+        if self.availability.may_try(name):
+            try:
+                return self._reward(report, await self._call("POST", name, "rewards", encoded_reward(report)))
+            except AWAY as error:
+                return self._kept(report, error)
+            except BaseException as stop:
+                self._keep_if_stopped([report], stop)
+                raise
+        return self._kept(report, None)
+
+    async def reward_many(self, name: str, pairs: Iterable[tuple[str, Any]]) -> list[Reward]:
+        """Send rewards. Keep those for later that cannot be delivered. Raise `BatchError` if the service rejects some."""
+        reports = [Report(name, checked_id(id), value=checked_value(value)) for id, value in pairs]
+        answers: list[Reward | RobanditError | None] = [_caught(self._with_its_choice, report) for report in reports]
+        places = [i for i, answer in enumerate(answers) if answer is None]
+        bodies = [encoded_reward(reports[i]) for i in places]
+        try:
+            sent = await self._send(name, "rewards/batch", bodies, True)
+        except BaseException as stop:
+            self._keep_if_stopped([reports[i] for i in places], stop)
+            raise
+        for i, each in zip(places, sent, strict=True):
+            if isinstance(each, AWAY):
+                answers[i] = _caught(self._kept, reports[i], each)
+            elif isinstance(each, RobanditError):
+                answers[i] = each
+            else:
+                answers[i] = _caught(self._reward, reports[i], each.get("reward"))
+        return _all([answer for answer in answers if answer is not None], "reward")
+
+    async def _send(self, name: str, path: str, bodies: list[bytes], can_wait: bool) -> list[Any]:
+        """Return an answer or an error for each item, from as many calls as needed. None is made if it can wait, and must."""
+        answers: list[Any] = []
+        for end in chunks(bodies) if bodies else ():
+            part = bodies[len(answers) : end]
+            try:
+                if can_wait and not self.availability.may_try(name):
+                    raise ServiceUnavailable("the service did not answer a moment ago")
+                answer = await self._call("POST", name, path, joined(part))
+                answers += [_answer(item) for item in self._items(answer, len(part))]
+            except RobanditError as error:
+                rest = bodies[len(answers) :] if isinstance(error, AWAY) else part
+                answers += [error] * len(rest)
+                if isinstance(error, AWAY):
+                    break
+        return answers
+
+    async def _call(
+        self,
+        method: str,
+        name: str,
+        path: str,
+        body: bytes | None,
+        *,
+        patient: bool = False,
+        seconds: float | None = None,
+    ) -> Any:
+        """Make a call, and remember whether the service answered."""
+        if self.closed and seconds is None:
+            raise RobanditError("the client is closed: make a new one")
+        limit = self.timeout if seconds is None else seconds
+        try:
+            where = path_of(name, path) if path else path_of(name)
+            answer = await self.caller.call(method, where, body, seconds=limit, patient=patient)
+        except ServiceUnavailable:
+            self.availability.failed("")
+            raise
+        except Overloaded:
+            self.availability.failed(name)
+            raise
+        except RobanditError:
+            self.availability.answered(name)
+            raise
+        self.availability.answered(name)
+        if self.outbox and seconds is None:
+            self._wake(True)
+        return answer
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def _decision(self, answer: Any) -> Decision:
+        try:
+            return Decision(
+                id=answer["id"],
+                arm=answer["arm"],
+                experiment=answer["experiment"],
+                propensity=answer["propensity"],
+                time=answer["time"],
+                seq=answer["seq"],
+            )
+        except (KeyError, TypeError) as error:
+            raise self._unexpected() from error
+
+    def _reward(self, report: Report, answer: Any) -> Reward:
+        assert report.value is not None
+        try:
+            return Reward(report.id, report.experiment, report.value, answer["outcome"])
+        except (KeyError, TypeError) as error:
+            raise self._unexpected() from error
+
+    def _items(self, answer: Any, count: int) -> list[dict[str, Any]]:
+        items = answer.get("items") if isinstance(answer, dict) else None
+        if not isinstance(items, list) or len(items) != count or not all(isinstance(item, dict) for item in items):
+            raise self._unexpected()
+        return items
+
+    def _unexpected(self) -> ServiceUnavailable:
+        url = self.caller.address.url
+        return ServiceUnavailable(f"{url} answered, but not as the decision service does: check the address")
+
+    # --- what is kept -------------------------------------------------------------------------------------------------
+
+    def _fallback(self, request: dict[str, Any], fallback: str | None) -> str | None:
+        """Return the arm to use while the service is away; None if the caller gave none."""
+        if request["arm"] is not None:
+            return str(request["arm"])  # chosen elsewhere already
+        chosen = self.fallback if fallback is None else checked_text("fallback", fallback)
+        if chosen is not None and request["among"] is not None and chosen not in request["among"]:
+            rule = "one of the arms in among"
+            raise invalid("fallback", chosen, rule, hint=f"they are {formatted(list(request['among']))}")
+        return chosen
+
+    def _chosen_here(self, name: str, request: dict[str, Any], arm: str) -> Decision:
+        """Keep a choice that was made here, and return its decision.
+
+        The fallback has a new id: the call that failed may have been stored, with another arm.
+        """
+        fallback = request["arm"] is None
+        id = new_id() if fallback else request["id"]
+        context = json.loads(encoded(request["context"]))  # a copy, which the caller cannot change
+        self._keep(Report(name, id, arm=arm, context=context))
+        return Decision(id, arm, name, None, time.time(), None, fallback)
+
+    def _with_its_choice(self, report: Report) -> Reward | None:
+        """Keep a reward if its choice waits here. Return None if the service knows the choice."""
+        assert report.value is not None
+        outcome = self.outbox.add_to_choice(report)
+        if outcome is None:
+            return None
+        self._wake(False)
+        return Reward(report.id, report.experiment, report.value, "kept" if outcome == "kept" else "rejected")
+
+    def _kept(self, report: Report, error: RobanditError | None) -> Reward:
+        assert report.value is not None
+        try:
+            self._keep(report)
+        except Overloaded as full:
+            raise full from error
+        return Reward(report.id, report.experiment, report.value, "kept")
+
+    def _keep_if_stopped(self, reports: Iterable[Report], stop: BaseException) -> None:
+        """Keep rewards whose call was cancelled or interrupted: the caller gets no answer, and would not send them again."""
+        for report in () if isinstance(stop, Exception) else reports:
+            _caught(self._kept, report, None)
+
+    def _keep(self, report: Report) -> None:
+        if self.closed:
+            raise RobanditError("the client is closed: make a new one")
+        self.outbox.add(report)
+        self._wake(False)
+
+    # --- delivery -----------------------------------------------------------------------------------------------------
+
+    async def deliver(self, seconds: float) -> None:
+        """Deliver what waits. Raise the error if the service is away, or does not accept the key."""
+        until = self.clock() + seconds
+        most = MOST_ITEMS
+        while batch := self.outbox.batch(most):
+            path = "decisions/batch" if batch[0].is_choice else "rewards/batch"
+            body = joined(report.body for report in batch)
+            left = max(until - self.clock(), 1e-3)
+            try:
+                answer = await self._call("POST", batch[0].experiment, path, body, seconds=left)
+                items = [_answer(item) for item in self._items(answer, len(batch))]
+            except AWAY:
+                self.outbox.postpone(batch)
+                raise
+            except RobanditError as error:
+                if error.parameter == "key":
+                    raise
+                if len(batch) > 1 and not isinstance(error, NotFound):
+                    most = len(batch) // 2  # finds the report that spoils the batch
+                    continue
+                items = [error] * len(batch)
+            self._settle(batch, items)
+
+    def _settle(self, batch: Sequence[Report], items: Sequence[Any]) -> None:
+        """Take the answers to a batch. Raise the error of those that must be repeated."""
+        again = [report for report, item in zip(batch, items, strict=True) if isinstance(item, AWAY)]
+        done = [report for report, item in zip(batch, items, strict=True) if not isinstance(item, RobanditError)]
+        self.outbox.settle(done)
+        for report, item in zip(batch, items, strict=True):
+            if isinstance(item, RobanditError) and not isinstance(item, AWAY):
+                for rejected in self.outbox.reject([report], item):
+                    log.error("the service rejected %s: %s", rejected, item)
+        if again:
+            self.outbox.postpone(again)
+            raise next(item for item in items if isinstance(item, AWAY))
+
+    async def flush(self, seconds: float) -> None:
+        """Deliver what waits, repeatedly. Raise `Undelivered` if reports are left, or were rejected."""
+        until = self.clock() + seconds
+        failures, last = 0, None
+        while self.outbox:
+            try:
+                await self.deliver(max(until - self.clock(), 1e-3))
+            except RobanditError as error:
+                failures, last = failures + 1, error
+                pause = self.caller.pause(failures)
+                if error.parameter == "key" or self.clock() + pause >= until:
+                    break
+                await self.wire.sleep(pause)
+        waiting, rejected = self.outbox.waiting, tuple(self.outbox.rejected)
+        if waiting or rejected:
+            reason = last or rejected[0].error
+            left = f"not delivered: {counted(len(waiting), 'report')}, rejected: {counted(len(rejected), 'report')}"
+            reports = [*waiting, *(each.report for each in rejected)]
+            raise Undelivered(f"{left}; {reason}", reports=reports) from reason
+
+
+def request_of(among: Sequence[str] | None, arm: str | None, context: Any, id: str | None) -> DecisionRequest:
+    """Return a request with the fields that are given."""
+    given = {"among": among, "arm": arm, "context": context, "id": id}
+    return {name: value for name, value in given.items() if value is not None}  # type: ignore[return-value]
+
+
+def settings_of(
+    arms: Sequence[str],
+    policy: str | None,
+    minimize: bool,
+    seed: int | None,
+    reward_window: float | None,
+    on_expiry: float | Literal["drop"],
+    max_open: int | None,
+) -> dict[str, Any]:
+    """Return the settings of a new experiment."""
+    if isinstance(arms, str):
+        raise invalid("arms", arms, "a list of names")
+    return {
+        "arms": list(arms),
+        "policy": policy,
+        "minimize": minimize,
+        "seed": seed,
+        "reward_window": reward_window,
+        "on_expiry": on_expiry,
+        "max_open": max_open,
+    }
+
+
+def _request(asked: DecisionRequest) -> dict[str, Any]:
+    """Return all fields of a request, with a new id if it has none."""
+    unknown = set(asked) - {"id", "among", "arm", "context"}
+    if unknown:
+        raise invalid("request", asked, "a dict with the keys id, among, arm and context")
+    id = asked.get("id")
+    among = asked.get("among")
+    return {
+        "id": new_id() if id is None else id,
+        "among": among if among is None or isinstance(among, str) else tuple(among),
+        "arm": asked.get("arm"),
+        "context": asked.get("context"),
+    }
+
+
+def _answer(item: dict[str, Any]) -> Any:
+    """Return an item of a batch, or its error."""
+    status = item.get("status")
+    if not isinstance(status, int):
+        return ServiceUnavailable("an item of a batch has no status")
+    if status < 300:
+        return item
+    error = error_of(status, item.get("problem"))
+    return error if status not in REPEATED or isinstance(error, AWAY) else ServiceUnavailable(str(error))
+
+
+def _caught(function: Callable[..., Any], *values: Any) -> Any:
+    try:
+        return function(*values)
+    except RobanditError as error:
+        return error
+
+
+def _all(answers: list[Any], noun: str) -> list[Any]:
+    """Return the answers, if there is no error among them. If all failed for the same reason, raise that one."""
+    errors = [answer for answer in answers if isinstance(answer, RobanditError)]
+    if not errors:
+        return answers
+    if len({(type(error), str(error)) for error in errors}) == 1 and len(errors) == len(answers):
+        raise errors[0]
+    rejected = f"{len(errors):,} of {counted(len(answers), noun)} failed"
+    raise BatchError(f"{rejected}; the first one: {errors[0]}", answers=answers) from errors[0]
+
+
+def decision_id(name: str, decision: Any) -> str:
+    """Return the id of a decision of this experiment, or an id as it is."""
+    if isinstance(decision, Decision):
+        if decision.experiment != name:
+            raise InvalidInput(
+                f"decision {formatted(decision.id)} is of experiment {decision.experiment!r}, not of {name!r}",
+                parameter="decision",
+                value=decision,
+            )
+        return decision.id
+    return checked_id(decision)
+
+
+def latency(seconds: float, minimize: bool) -> float:
+    """Return the reward of a latency: itself if rewards are costs, minus it otherwise.
+
+    >>> latency(0.25, True), latency(0.25, False)
+    (0.25, -0.25)
+    """
+    return seconds if minimize else 0.0 - seconds

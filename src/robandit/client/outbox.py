@@ -1,0 +1,136 @@
+"""Reports that wait for the service: choices of the fallback, and rewards that could not be delivered."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+
+from robandit.client.values import Rejection, Report
+from robandit.errors import Conflict, Overloaded, RobanditError, formatted
+
+MOST_ITEMS = 1_000  # of a batch; the service takes no more
+MOST_BYTES = 1 << 18  # of a batch; some proxies take no more than 1 MiB
+
+_Key = tuple[str, str, bool]
+
+
+class Outbox:
+    """Keeps reports in order, up to a limit. Nothing leaves it but by `settle` and `reject`. Thread-safe."""
+
+    def __init__(self, most: int) -> None:
+        """Start empty."""
+        self.rejected: list[Rejection] = []
+        self._most = most
+        self._waiting: dict[_Key, Report] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def waiting(self) -> tuple[Report, ...]:
+        """The reports that are not delivered."""
+        with self._lock:
+            return tuple(self._waiting.values())
+
+    def __bool__(self) -> bool:
+        """Return whether a report waits."""
+        return bool(self._waiting)
+
+    def add(self, report: Report) -> None:
+        """Keep a report. The same one again changes nothing; another one of the same decision is a conflict."""
+        with self._lock:
+            known = self._waiting.get(_key(report))
+            if known is None:
+                self._check_room()
+                self._waiting[_key(report)] = report
+            elif known != report:
+                raise Conflict(
+                    f"decision {formatted(report.id)} waits to be reported with another arm or reward: it has one of each"
+                )
+
+    def _check_room(self) -> None:
+        waiting, rejected = len(self._waiting), len(self.rejected)
+        if waiting + rejected >= self._most:
+            raise Overloaded(
+                f"the client keeps {waiting:,} reports that wait for the service and {rejected:,} that it rejected, the most "
+                "that max_waiting allows: nothing more is kept"
+            )
+
+    def add_to_choice(self, reward: Report) -> str | None:
+        """Keep a reward whose choice waits, or was rejected. Return "kept" or "rejected"; None if neither is the case."""
+        with self._lock:
+            waits = (reward.experiment, reward.id, True) in self._waiting
+            refused = None if waits else self._refusal(reward)
+            if refused is not None:
+                if all(each.report != reward for each in self.rejected):
+                    self._check_room()
+                    self.rejected.append(Rejection(reward, refused))
+                return "rejected"
+        if not waits:
+            return None
+        self.add(reward)
+        return "kept"
+
+    def _refusal(self, reward: Report) -> RobanditError | None:
+        for each in self.rejected:
+            if _key(each.report) == (reward.experiment, reward.id, True):
+                return each.error
+        return None
+
+    def batch(self, most: int) -> list[Report]:
+        """Return the next reports to deliver: choices or rewards of one experiment. A choice goes before its reward."""
+        with self._lock:
+            ready = (
+                report
+                for (experiment, id, is_choice), report in self._waiting.items()
+                if is_choice or (experiment, id, True) not in self._waiting
+            )
+            first = next(ready, None)
+            if first is None:
+                return []
+            kind = (first.experiment, first.is_choice)
+            same = [first, *(report for report in ready if (report.experiment, report.is_choice) == kind)]
+        end = next(chunks([report.body for report in same[:most]]))
+        return same[:end]
+
+    def settle(self, reports: Iterable[Report]) -> None:
+        """Forget reports that the service has."""
+        with self._lock:
+            for report in reports:
+                self._waiting.pop(_key(report), None)
+
+    def reject(self, reports: Iterable[Report], error: RobanditError) -> list[Report]:
+        """Move reports to those that were rejected. Return them, without those that are no longer here."""
+        with self._lock:
+            moved = [report for report in reports if self._waiting.pop(_key(report), None) is not None]
+            self.rejected.extend(Rejection(report, error) for report in moved)
+        return moved
+
+    def postpone(self, reports: Iterable[Report]) -> None:
+        """Put reports at the end, so that one that cannot be delivered does not hold up the others."""
+        with self._lock:
+            for report in reports:
+                if _key(report) in self._waiting:
+                    self._waiting[_key(report)] = self._waiting.pop(_key(report))
+
+
+def chunks(bodies: Sequence[bytes]) -> Iterator[int]:
+    """Yield the ends of batches that are small enough for the service. A body that is too large gets a batch of its own.
+
+    >>> list(chunks([b"a"] * 2_500))
+    [1000, 2000, 2500]
+    """
+    start = size = 0
+    for i, body in enumerate(bodies):
+        size += len(body) + 1
+        if i > start and (i - start == MOST_ITEMS or size > MOST_BYTES):
+            yield i
+            start, size = i, len(body) + 1
+    yield len(bodies)
+
+
+def joined(bodies: Iterable[bytes]) -> bytes:
+    """Return the body of a batch."""
+    return b'{"items":[' + b",".join(bodies) + b"]}"
+
+
+def _key(report: Report) -> _Key:
+    return report.experiment, report.id, report.is_choice

@@ -1,0 +1,195 @@
+"""What the client returns and keeps: decisions, rewards and reports. And the checks of what it sends."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict
+
+from robandit.errors import InvalidInput, InvalidReward, RobanditError, formatted
+
+# The limits of the service. It checks them too; here they keep out what could never be delivered.
+LONGEST_ID = 200
+LONGEST_CONTEXT = 65_536
+LARGEST_REWARD, SMALLEST_REWARD = 1e150, 1e-130
+
+_ID = re.compile(rf"[ -~]{{1,{LONGEST_ID}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The arm to use, and the id for its reward."""
+
+    id: str
+    arm: str
+    experiment: str
+    propensity: float | None
+    """The probability of the choice; None if it was deterministic, or is unknown."""
+    time: float
+    """Seconds since 1970 (UTC): by the clock of the service, or by that of the client if ``seq`` is None."""
+    seq: int | None
+    """The number of the decision in the log; None if it is not stored yet."""
+    fallback: bool = False
+    """Whether the service was away, and the client took the fallback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """What became of a reward."""
+
+    id: str
+    experiment: str
+    value: float
+    outcome: Literal["applied", "late", "kept", "rejected"]
+    """applied: learned. late: stored, not learned. kept: the client delivers it when the service is back. rejected: the service
+    rejected the choice of the fallback, so this reward cannot be learned either; see `Client.rejected`."""
+
+
+class DecisionRequest(TypedDict, total=False):
+    """An item of `Experiment.decide_many`. The fields are those of `Experiment.decide`."""
+
+    id: str
+    among: Sequence[str]
+    arm: str
+    context: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A choice (``arm``) or a reward (``value``) that the client keeps until the service has it."""
+
+    experiment: str
+    id: str
+    arm: str | None = None
+    value: float | None = None
+    context: Any = None
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether it reports a choice, not a reward."""
+        return self.arm is not None
+
+    @property
+    def body(self) -> bytes:
+        """The item of a batch that delivers it."""
+        return encoded_choice(self.id, arm=self.arm, context=self.context) if self.is_choice else encoded_reward(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A report that the service rejected, and why."""
+
+    report: Report
+    error: RobanditError
+
+
+def new_id() -> str:
+    """Return a UUIDv7: 48 bits of time in milliseconds, then 74 random bits, so that new ids stand next to each other in an index.
+
+    >>> len(new_id()), new_id()[14]
+    (36, '7')
+    """
+    bits = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+    bits = bits & ~(0xF << 76) | 7 << 76  # the version
+    bits = bits & ~(0x3 << 62) | 2 << 62  # the variant
+    text = f"{bits:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def invalid(
+    name: str, value: Any, rule: str, *, hint: str = "", error: type[InvalidInput] = InvalidInput
+) -> InvalidInput:
+    """Return the error for a value that breaks a rule. (`robandit.validation` has the same, and imports NumPy.)"""
+    message = f"{name} = {formatted(value)} must be {rule}"
+    return error(f"{message}; {hint}" if hint else message, parameter=name, value=value, rule=rule)
+
+
+def checked_id(id: Any) -> str:
+    """Return an id, if the service accepts it."""
+    if not isinstance(id, str) or not _ID.fullmatch(id):
+        raise invalid("id", id, f"a string of 1 to {LONGEST_ID} printable ASCII characters")
+    return id
+
+
+def checked_text(name: str, value: Any) -> str:
+    """Return the name of an arm or an experiment, if it is a string that is not empty and can be written in UTF-8."""
+    if not isinstance(value, str) or not value or not _is_text(value):
+        raise invalid(name, value, "a non-empty string")
+    return value
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return True
+
+
+def checked_value(value: Any) -> float:
+    """Return a reward as a float, if a policy can learn from it.
+
+    >>> checked_value(2), checked_value(-0.5)
+    (2.0, -0.5)
+    >>> checked_value(float("nan"))
+    Traceback (most recent call last):
+    robandit.errors.InvalidReward: reward = nan must be a finite number within +-1e+150: 0, or at least 1e-130 in size
+    """
+    number = math.nan
+    if not isinstance(value, (str, bytes, bytearray)) and "bool" not in type(value).__name__:
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+    if number == 0.0 or SMALLEST_REWARD <= abs(number) <= LARGEST_REWARD:
+        return number
+    rule = f"a finite number within +-{LARGEST_REWARD:g}: 0, or at least {SMALLEST_REWARD:g} in size"
+    raise invalid("reward", value, rule, error=InvalidReward)
+
+
+def checked_seconds(name: str, value: Any) -> float:
+    """Return a duration, if it is positive and finite."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf:
+        return float(value)
+    raise invalid(name, value, "a finite number of seconds > 0")
+
+
+def encoded_choice(
+    id: str, *, among: Sequence[str] | None = None, arm: str | None = None, context: Any = None
+) -> bytes:
+    """Return the body of a request for a decision. A context of None is not sent."""
+    body: dict[str, Any] = {"id": checked_id(id)}
+    if among is not None and arm is not None:
+        raise InvalidInput("arm and among exclude each other: pass one of them", parameter="arm", value=arm)
+    if among is not None:
+        if isinstance(among, str):
+            raise invalid("among", among, "a list of arms", hint=f"pass [{formatted(among)}]")
+        body["among"] = [checked_text("among", each) for each in among]
+    if arm is not None:
+        body["arm"] = checked_text("arm", arm)
+    if context is not None:
+        size = len(encoded(context, "context"))
+        if size > LONGEST_CONTEXT:
+            rule = f"at most {LONGEST_CONTEXT:,} bytes of JSON"
+            raise InvalidInput(f"context has {size:,} bytes and must be {rule}", parameter="context", rule=rule)
+        body["context"] = context
+    return encoded(body)
+
+
+def encoded_reward(report: Report) -> bytes:
+    """Return the body of a request that sends a reward."""
+    return encoded({"id": checked_id(report.id), "value": report.value})
+
+
+def encoded(value: Any, name: str = "body") -> bytes:
+    """Return a value as JSON in UTF-8. Floats have the shortest form that reads back the same."""
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        rule = "of the types of JSON: dict, list, str, int, finite float, bool and None"
+        raise invalid(name, value, rule, hint=str(error)[:100]) from error

@@ -1,0 +1,244 @@
+"""Connections to the service: `Sockets` blocks, `Streams` uses asyncio. Both have the same methods, which limit the time.
+
+The methods of `Sockets` are coroutines that never wait, so that all other code is written once. `finished` runs them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from robandit.client.http import Address, Reader, Response, Stale
+
+if TYPE_CHECKING:
+    import ssl
+
+_PART = 1 << 16
+MOST_IDLE = 32
+
+Result = TypeVar("Result")
+
+
+def finished(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    raise AssertionError("a coroutine of the blocking client waits")
+
+
+class Connection(Protocol):
+    """A connection. ``exchange`` sends a request and returns its answer, or raises an OSError."""
+
+    async def exchange(self, data: bytes, seconds: float) -> Response:
+        """Return the answer to a request. Raise TimeoutError after the given time, and `Stale` if the server had hung up."""
+
+    def close(self) -> None:
+        """Close the connection. No error is raised."""
+
+
+class Wire(Protocol):
+    """A way to make connections and to pass time."""
+
+    async def connect(self, address: Address, seconds: float) -> Connection:
+        """Return a new connection, or raise an OSError. TimeoutError is one."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+
+    def owner(self) -> object:
+        """Return what connections belong to: they are of no use in another process or event loop."""
+
+
+class Pool:
+    """Idle connections, the last used one first. Thread-safe."""
+
+    def __init__(self, wire: Wire, address: Address) -> None:
+        """Start without connections."""
+        self._wire = wire
+        self._address = address
+        self._idle: list[Connection] = []
+        self._owner: object = None
+        self._lock = threading.Lock()
+
+    async def exchange(self, data: bytes, connect: float, read: float) -> Response:
+        """Return the answer to a request, on an idle connection or a new one. ``connect`` and ``read`` limit the seconds."""
+        while True:
+            idle = self._taken()
+            connection = idle or await self._wire.connect(self._address, connect)
+            try:
+                response = await connection.exchange(data, read)
+            except Stale:
+                connection.close()
+                self.close()  # the others were idle for longer
+                if idle is None:
+                    raise
+                continue
+            except BaseException:
+                connection.close()
+                raise
+            if response.reusable:
+                self._give(connection)
+            else:
+                connection.close()
+            return response
+
+    def _taken(self) -> Connection | None:
+        with self._lock:
+            owner = self._wire.owner()
+            if owner != self._owner:
+                self._idle, self._owner = [], owner
+            return self._idle.pop() if self._idle else None
+
+    def _give(self, connection: Connection) -> None:
+        with self._lock:
+            if self._owner == self._wire.owner() and len(self._idle) < MOST_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+
+class _Secured:
+    """Makes the TLS context when it is first needed: importing ssl takes a while."""
+
+    def __init__(self) -> None:
+        self._context: ssl.SSLContext | None = None
+
+    def context(self) -> ssl.SSLContext:
+        if self._context is None:
+            import ssl
+
+            self._context = ssl.create_default_context()
+        return self._context
+
+
+# --- blocking ---------------------------------------------------------------------------------------------------------
+
+
+class Sockets(_Secured):
+    """Blocking connections."""
+
+    async def connect(self, address: Address, seconds: float) -> Connection:
+        """Return a new connection."""
+        plain = socket.create_connection((address.host, address.port), timeout=seconds)
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if address.secure:
+                return _Socket(self.context().wrap_socket(plain, server_hostname=address.host))
+        except BaseException:
+            plain.close()
+            raise
+        return _Socket(plain)
+
+    async def sleep(self, seconds: float) -> None:
+        """Block this thread."""
+        time.sleep(seconds)
+
+    def owner(self) -> object:
+        """Return the process."""
+        return os.getpid()
+
+
+class _Socket:
+    def __init__(self, plain: socket.socket) -> None:
+        self._socket = plain
+        self._used = False
+
+    async def exchange(self, data: bytes, seconds: float) -> Response:
+        until = time.monotonic() + seconds
+        reader = Reader()
+        try:
+            self._socket.settimeout(seconds)
+            self._socket.sendall(data)
+            while True:
+                self._socket.settimeout(max(until - time.monotonic(), 1e-3))
+                response = reader.feed(self._socket.recv(_PART))
+                if response is not None:
+                    self._used = True
+                    return response
+                if time.monotonic() > until:
+                    raise TimeoutError("timed out")
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise _named(error, reader, self._used) from error
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._socket.close()
+
+
+# --- asyncio ----------------------------------------------------------------------------------------------------------
+
+
+class Streams(_Secured):
+    """Connections of asyncio."""
+
+    async def connect(self, address: Address, seconds: float) -> Connection:
+        """Return a new connection."""
+        async with asyncio.timeout(seconds):
+            context = self.context() if address.secure else None
+            reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context)
+        return _Stream(reader, writer)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+    def owner(self) -> object:
+        """Return the process and the event loop."""
+        return os.getpid(), asyncio.get_running_loop()
+
+
+class _Stream:
+    def __init__(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._used = False
+
+    async def exchange(self, data: bytes, seconds: float) -> Response:
+        reader = Reader()
+        try:
+            async with asyncio.timeout(seconds):
+                self._outgoing.write(data)
+                await self._outgoing.drain()
+                while True:
+                    response = reader.feed(await self._incoming.read(_PART))
+                    if response is not None:
+                        self._used = True
+                        return response
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise _named(error, reader, self._used) from error
+
+    def close(self) -> None:
+        with suppress(RuntimeError):  # the event loop is closed
+            self._outgoing.transport.abort()
+
+
+def _named(error: OSError, reader: Reader, used: bool) -> OSError:
+    """Return the error of an exchange. If nothing came on a connection that was used before, the server had closed it."""
+    return Stale(reason_of(error)) if used and not reader.began else error
+
+
+def reason_of(error: OSError) -> str:
+    """Return what happened. For a connection in the words of the operating system: those of asyncio hide that it was refused."""
+    if isinstance(error, ConnectionError) and error.errno is not None:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)

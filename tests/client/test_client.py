@@ -1,0 +1,574 @@
+"""Both clients against a real server: decisions, rewards, batches, times, errors, and a service that is away for a while."""
+
+import asyncio
+import json
+import os
+import re
+import threading
+import time
+
+import pytest
+
+from helpers.clients import clients, eventually
+from helpers.fault_proxy import FaultProxy
+from helpers.serving import Server
+from robandit import errors
+from robandit.client import AsyncClient, Client, Report, values
+from robandit.client.core import Availability
+from robandit.client.outbox import MOST_BYTES, MOST_ITEMS, Outbox, chunks
+
+QUICK = {"timeout": 0.3, "connect_timeout": 0.2, "read_timeout": 0.2, "cooldown": 30.0}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    path = tmp_path_factory.mktemp("served") / "robandit.db"
+    with Server(path, "--relaxed-durability", authenticate=True) as server:
+        yield server
+
+
+@pytest.fixture(params=["blocking", "asyncio"])
+def make(request):
+    """A function that makes a client."""
+    with clients(request.param) as make:
+        yield make
+
+
+@pytest.fixture
+def client(make, server):
+    with make(server.url, server.key) as client:
+        yield client
+
+
+@pytest.fixture
+def line(server):
+    """A way to the server that can be cut."""
+    with FaultProxy(server.host, server.port, seed=1, share=0.0) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def name(request):
+    """A name for the experiment of this test."""
+    return re.sub(r"\W", "-", request.node.name).strip("-")
+
+
+def log_of(server, name):
+    rows = server.call("GET", f"/v1/experiments/{name}/log").body.splitlines()
+    return [row for row in map(json.loads, rows) if row["kind"] in ("decided", "rewarded", "late")]
+
+
+# --- decisions and rewards ----------------------------------------------------------------------------------------------
+
+
+def test_three_lines(client, server, name):
+    provider = client.create(name, ["a", "b", "c"], minimize=True)
+    decision = provider.decide()
+    reward = provider.reward(decision, 0.83)
+    assert (decision.experiment, decision.arm, decision.fallback, decision.seq) == (name, "a", False, 2)
+    assert abs(decision.time - time.time()) < 60
+    assert (reward.id, reward.value, reward.outcome) == (decision.id, 0.83, "applied")
+    assert provider.show()["counts"] == {"decisions": 1, "rewards": 1, "late": 0, "expired": 0, "open": 0}
+    assert [(row["id"], row["reward"]) for row in log_of(server, name)] == [(decision.id, None), (decision.id, 0.83)]
+
+
+def test_calls_can_be_repeated(client, name):
+    client.create(name, ["a", "b"], policy="UCB1", seed=1)
+    provider = client.create(name, ["a", "b"], policy="UCB1", seed=1)
+    with pytest.raises(errors.Conflict, match="other"):
+        client.create(name, ["a", "c"])
+    first = provider.decide(id="order-17", context={"region": "eu"})
+    assert provider.decide(id="order-17", context={"region": "eu"}) == first
+    assert provider.reward("order-17", 1.5) == provider.reward(first, 1.5)
+    with pytest.raises(errors.Conflict, match=r"has the reward 1\.5, not 2\.0"):
+        provider.reward(first, 2)
+    with pytest.raises(errors.Conflict, match="another body"):
+        provider.decide(id="order-17")
+    assert provider.show()["counts"]["rewards"] == 1
+
+
+def test_among_and_arm(client, server, name):
+    provider = client.create(name, ["a", "b", "c"])
+    assert provider.decide(among=["c"]).arm == "c"
+    observed = provider.decide(arm="b", id="mine")
+    assert (observed.arm, observed.id, observed.fallback) == ("b", "mine", False)
+    explained = server.call("GET", f"/v1/experiments/{name}/decisions/mine").json
+    assert explained["observed"]
+
+
+def test_floats_keep_their_bits(client, server, name):
+    provider = client.create(name, ["a"])
+    sent = [0.1, 1 / 3, -5e-130, 1e150, 0.0, 2**53 + 1.0, 123456.789e-20]
+    decisions = provider.decide_many(len(sent))
+    provider.reward_many(zip(decisions, sent, strict=True))
+    assert [row["reward"] for row in log_of(server, name) if row["kind"] == "rewarded"] == sent
+
+
+def test_batches(client, name):
+    provider = client.create(name, ["a", "b"])
+    decisions = provider.decide_many(2_100)
+    assert len({decision.id for decision in decisions}) == 2_100
+    rewards = provider.reward_many([(decision.id, 1.0) for decision in decisions])
+    assert {reward.outcome for reward in rewards} == {"applied"}
+    assert [reward.id for reward in rewards] == [decision.id for decision in decisions]
+    assert provider.show()["counts"]["rewards"] == 2_100
+    made = provider.decide_many([{"id": "x", "context": [1]}, {"among": ["b"]}, {"arm": "b"}])
+    assert (made[0].id, made[1].arm, made[2].arm) == ("x", "b", "b")
+    assert provider.decide_many(0) == provider.reward_many([]) == []
+
+
+def test_a_rejected_item_does_not_affect_the_others(client, name):
+    provider = client.create(name, ["a", "b"])
+    with pytest.raises(errors.BatchError, match=r"1 of 3 decisions failed; the first one: .*'z'") as caught:
+        provider.decide_many([{"id": "1"}, {"id": "2", "among": ["z"]}, {"id": "3"}])
+    first, second, third = caught.value.answers
+    assert (first.id, third.id) == ("1", "3")
+    assert isinstance(second, errors.InvalidInput)
+    with pytest.raises(errors.BatchError, match="1 of 2 rewards failed; the first one: decision 'none'") as caught:
+        provider.reward_many([("none", 1.0), (first, 2.0)])
+    assert isinstance(caught.value.answers[0], errors.NotFound)
+    assert caught.value.answers[1].outcome == "applied"
+
+
+def test_errors_of_the_service(client, make, server, name):
+    with pytest.raises(errors.NotFound, match="no-such"):
+        client.experiment("no-such").decide()
+    with pytest.raises(errors.NotFound, match="no-such"):  # one reason for all items, so it is that error
+        client.experiment("no-such").decide_many(3)
+    provider = client.create(name, ["a"])
+    with pytest.raises(errors.NotFound, match="'unknown'"):
+        provider.reward("unknown", 1.0)
+    with pytest.raises(errors.InvalidInput, match="arm") as caught:
+        provider.decide(arm="z")
+    assert caught.value.rule is not None or caught.value.parameter is not None
+    server.call("POST", f"/v1/experiments/{name}/pause")
+    with pytest.raises(errors.Conflict, match="is paused"):
+        provider.decide(fallback="a")  # a decision that is refused is not one that cannot be made
+    for key in (None, "rb_wrong"):
+        with make(server.url, key) as stranger, pytest.raises(errors.InvalidInput) as caught:
+            stranger.experiment(name).decide(fallback="a")
+        assert caught.value.parameter == "key"
+
+
+def test_wrong_arguments_are_rejected_before_anything_is_sent(make):
+    client = make("http://127.0.0.1:1", timeout=0.1)
+    provider = client.experiment("p", fallback="a")
+    for wrong in (float("nan"), float("inf"), 1e151, 1e-131, "1", None, True, 10**400, [1.0]):
+        with pytest.raises(errors.InvalidReward, match=r"reward = .* must be a finite number"):
+            provider.reward("x", wrong)
+    for wrong in ("", "\n", "x" * 201, "\u00e9", 5):
+        with pytest.raises(errors.InvalidInput, match="id = "):
+            provider.decide(id=wrong)
+    for wrong in (object(), float("nan"), "\ud800", {"a": {1}}):
+        with pytest.raises(errors.InvalidInput, match=r"context = .* JSON"):
+            provider.decide(context=wrong)
+    with pytest.raises(errors.InvalidInput, match="context has 70,002 bytes"):
+        provider.decide(context="x" * 70_000)
+    with pytest.raises(errors.InvalidInput, match="exclude each other"):
+        provider.decide(arm="a", among=["a"])
+    with pytest.raises(errors.InvalidInput, match="among = 'ab' must be a list"):
+        provider.decide(among="ab")
+    with pytest.raises(errors.InvalidInput, match="fallback = 'a' must be one of the arms in among"):
+        provider.decide(among=["b"])
+    with pytest.raises(errors.InvalidInput, match="fallback"):
+        provider.decide(fallback="")
+    with pytest.raises(errors.InvalidInput, match="requests"):
+        provider.decide_many(-1)
+    with pytest.raises(errors.InvalidInput, match="request"):
+        provider.decide_many([{"ids": "x"}])
+    with pytest.raises(errors.InvalidInput, match="is of experiment 'q', not of 'p'"):
+        provider.reward(values.Decision("x", "a", "q", None, 0.0, 1), 1.0)
+    with pytest.raises(errors.InvalidInput, match="arms"):
+        client.create("p", "ab")
+    assert client.waiting == ()
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("timeout", 0.0), ("connect_timeout", -1), ("read_timeout", "1"), ("cooldown", float("inf")), ("timeout", True)]
+    + [("max_waiting", 0), ("max_waiting", 1.5), ("fallback", ""), ("fallback", 1)],
+)
+def test_wrong_options_are_rejected(make, option, value):
+    with pytest.raises(errors.InvalidInput, match=f"{option} = "):
+        make("http://127.0.0.1:1", **{option: value})
+
+
+def test_the_key_is_not_shown(make):
+    with make("http://127.0.0.1:1", "rb_secret", timeout=0.05) as client:
+        assert "secret" not in repr(client)
+        with pytest.raises(errors.ServiceUnavailable) as caught:
+            client.experiment("p").decide()
+    assert "secret" not in str(caught.value)
+    assert "http://127.0.0.1:1 cannot be reached: Connection refused" in str(caught.value)
+
+
+def test_the_limits_are_those_of_the_service():
+    from robandit.decisions import experiment
+    from robandit.kernel import loops
+    from robandit.service import bodies
+
+    assert experiment.LONGEST_ID == values.LONGEST_ID
+    assert bodies.LONGEST_CONTEXT == values.LONGEST_CONTEXT
+    assert bodies.MOST_ITEMS == MOST_ITEMS
+    assert (loops.LARGEST_REWARD, loops.SMALLEST_REWARD) == (values.LARGEST_REWARD, values.SMALLEST_REWARD)
+
+
+# --- times --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("minimize", [True, False])
+def test_times_are_rewards(client, server, name, minimize):
+    client.create(name, ["a", "b"], minimize=minimize)
+    provider = client.experiment(name)  # it does not know yet whether the rewards are costs
+    start = time.perf_counter()
+    with provider.timed(context="x") as decision:
+        time.sleep(0.02)
+    longest = time.perf_counter() - start
+    (value,) = [row["reward"] for row in log_of(server, name) if row["kind"] == "rewarded"]
+    assert 0.02 <= (value if minimize else -value) <= longest
+    assert decision.arm == "a"
+
+
+def test_a_block_that_fails(client, server, name):
+    provider = client.create(name, ["a", "b"], minimize=True)
+    with pytest.raises(ZeroDivisionError), provider.timed():
+        1 / 0  # noqa: B018
+    assert provider.show()["counts"] == {"decisions": 1, "rewards": 0, "late": 0, "expired": 0, "open": 1}
+    with pytest.raises(ZeroDivisionError), provider.timed(on_error=30.0):
+        1 / 0  # noqa: B018
+    assert [row["reward"] for row in log_of(server, name)][2:] == [30.0]
+    with pytest.raises(errors.InvalidReward), provider.timed(on_error=float("nan")):
+        raise AssertionError("not reached")
+
+
+def test_times_need_the_service_once(make, line, server, name):
+    with make(line.url, server.key, fallback="a", **QUICK) as client:
+        client.create(name, ["a", "b"], minimize=True)
+        line.stop_listening()
+        timed = client.experiment(name).timed()
+        with pytest.raises(errors.ServiceUnavailable, match="pass minimize= to experiment"):
+            timed.__enter__()
+        with client.experiment(name, minimize=True).timed() as decision:
+            assert decision.fallback
+        line.listen()
+    assert [row["kind"] for row in log_of(server, name)] == ["decided", "rewarded"]
+
+
+# --- a service that is away ---------------------------------------------------------------------------------------------
+
+
+def test_a_fallback_is_reported_later(make, line, server, name):
+    with make(line.url, server.key, **QUICK) as client:
+        client.create(name, ["a", "b", "c"])
+        provider = client.experiment(name, fallback="b")
+        line.stop_listening()
+        first = provider.decide(context={"x": 1}, id="order-17")
+        assert (first.arm, first.fallback, first.seq) == ("b", True, None)
+        assert first.id != "order-17"  # that one may have been stored, with another arm
+        others = [provider.decide(), provider.decide(fallback="c"), *provider.decide_many(3)]
+        assert [other.arm for other in others] == ["b", "c", "b", "b", "b"]
+        assert provider.reward(first, 1.5).outcome == "kept"
+        assert provider.reward(first.id, 1.5).outcome == "kept"
+        with pytest.raises(errors.Conflict, match="another arm or reward"):
+            provider.reward(first, 1.6)
+        assert [reward.outcome for reward in provider.reward_many([(other, 2.0) for other in others])] == ["kept"] * 5
+        assert len(client.waiting) == 12
+        with pytest.raises(errors.Undelivered, match="not delivered: 12 reports") as caught:
+            client.flush(0.1)
+        assert Report(name, first.id, arm="b", context={"x": 1}) in caught.value.reports
+        line.listen()
+        eventually(lambda: not client.waiting)  # by itself, without another call
+        explained = server.call("GET", f"/v1/experiments/{name}/decisions/{first.id}").json
+        assert explained["observed"]
+        assert explained["context"] == {"x": 1}
+        assert explained["reward"]["value"] == 1.5
+        assert sum(row["kind"] == "rewarded" for row in log_of(server, name)) == 6
+        assert not provider.decide().fallback
+
+
+def test_while_the_service_is_away_nobody_waits(make, line, server, name):
+    options = QUICK | {"timeout": 1.0}
+    with make(line.url, server.key, fallback="a", **options) as client:
+        provider = client.create(name, ["a", "b"])
+        decision = provider.decide()
+        line.stop_listening()
+        provider.decide()
+        start = time.monotonic()
+        for _ in range(50):
+            assert provider.decide().fallback
+        assert provider.reward(decision, 1.0).outcome == "kept"
+        assert time.monotonic() - start < 10.0  # if each call waited, this would take a minute
+        line.listen()
+    assert {row["id"] for row in log_of(server, name) if row["kind"] == "rewarded"} == {decision.id}
+    assert len(log_of(server, name)) == 1 + 51 + 1
+
+
+def test_without_a_fallback_a_decision_raises_and_a_reward_is_kept(make, line, server, name):
+    with make(line.url, server.key, **QUICK) as client:
+        provider = client.create(name, ["a", "b"])
+        decisions = provider.decide_many(3)
+        line.stop_listening()
+        with pytest.raises(errors.ServiceUnavailable, match="cannot be reached"):
+            provider.decide()
+        with pytest.raises(errors.ServiceUnavailable, match="cannot be reached"):
+            provider.decide_many(2)
+        assert provider.reward(decisions[0], 1.0).outcome == "kept"
+        assert [r.outcome for r in provider.reward_many([(d, 2.0) for d in decisions[1:]])] == ["kept", "kept"]
+        assert provider.decide(arm="b", id="mine").id == "mine"  # a choice made elsewhere needs no answer
+        assert provider.decide(arm="b", id="mine").seq is None
+        line.listen()
+        client.flush(20.0)
+        assert client.waiting == ()
+    rewards = {row["id"]: row["reward"] for row in log_of(server, name) if row["kind"] == "rewarded"}
+    assert rewards == {decisions[0].id: 1.0, decisions[1].id: 2.0, decisions[2].id: 2.0}
+    assert [row["id"] for row in log_of(server, name) if row["kind"] == "decided"][-1] == "mine"
+
+
+def test_an_answer_starts_the_delivery_at_once(make, line, server, name):
+    with make(line.url, server.key, fallback="a", **QUICK) as client:
+        provider = client.create(name, ["a", "b"])
+        line.stop_listening()
+        client._core.caller.pause = lambda attempts: 600.0  # the delivery would wait for long
+        assert provider.decide().fallback
+        line.listen()
+        provider.show()
+        eventually(lambda: not client.waiting)
+
+
+def test_when_a_pause_is_over_one_caller_tries():
+    now = [0.0]
+    availability = Availability(5.0, 2.0, lambda: now[0])
+    assert availability.may_try("p")
+    availability.failed("")
+    assert not availability.may_try("p")
+    now[0] = 5.0
+    assert availability.may_try("p")
+    assert not availability.may_try("q")  # while the first one tries
+    availability.answered("p")
+    assert availability.may_try("q")
+    availability.failed("p")
+    assert availability.may_try("q")
+    assert not availability.may_try("p")
+    now[0] = 10.0
+    assert availability.may_try("p")
+    now[0] = 12.0
+    assert availability.may_try("p")  # the first one did not come back
+
+
+def test_a_silent_service_is_away(make, server, name):
+    server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
+    silent = FaultProxy(server.host, server.port, seed=1, share=1.0, faults=("stall",))
+    with silent as proxy, make(proxy.url, server.key, fallback="a", **QUICK) as client:
+        assert client.experiment(name).decide().fallback
+        assert proxy.made["stall"] >= 1
+        proxy.share = 0.0
+
+
+def test_what_is_kept_is_bounded(make, line, server, name):
+    line.stop_listening()
+    with make(line.url, server.key, fallback="a", max_waiting=3, **QUICK) as client:
+        provider = client.experiment(name)
+        decisions = [provider.decide(), provider.decide()]
+        provider.reward(decisions[0], 1.0)
+        full = "3 reports that wait for the service and 0 that it rejected, the most that max_waiting allows"
+        with pytest.raises(errors.Overloaded, match=full):
+            provider.reward(decisions[1], 1.0)
+        with pytest.raises(errors.Overloaded, match=full):
+            provider.decide()
+        with pytest.raises(errors.Overloaded, match=full):
+            provider.decide_many(2)
+        assert len(client.waiting) == 3
+        server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
+        line.listen()
+    assert [row["kind"] for row in log_of(server, name)] == ["decided", "decided", "rewarded"]
+
+
+def test_what_the_service_rejects_is_shown(make, line, server, name, caplog):
+    line.stop_listening()
+    with make(line.url, server.key, fallback="z", **QUICK) as client:
+        provider = client.experiment(name)
+        wrong = provider.decide()
+        right = provider.decide(fallback="a")
+        provider.reward(wrong, 1.0)
+        provider.reward(right, 2.0)
+        server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
+        line.listen()
+        eventually(lambda: not client.waiting)
+        assert [rejection.report.id for rejection in client.rejected] == [wrong.id, wrong.id]
+        assert "'z'" in str(client.rejected[0].error)
+        assert provider.reward(wrong, 1.0).outcome == "rejected"  # again: it is not listed twice
+        assert len(client.rejected) == 2
+        with pytest.raises(errors.Undelivered, match="not delivered: 0 reports, rejected: 2 reports") as caught:
+            client.flush()
+        assert {report.id for report in caught.value.reports} == {wrong.id}
+        client.rejected.clear()
+    assert [(row["kind"], row["arm"]) for row in log_of(server, name)] == [("decided", "a"), ("rewarded", "a")]
+    assert "the service rejected" in caplog.text
+
+
+def test_a_reward_that_comes_after_its_choice_was_rejected(make, line, server, name):
+    """Policies that weight rewards reject choices made elsewhere. That must not raise errors after an outage."""
+    server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"], "policy": "HTINF(eps=0.5, u=1.0)"})
+    line.stop_listening()
+    with make(line.url, server.key, fallback="a", **QUICK) as client:
+        provider = client.experiment(name)
+        decision = provider.decide()
+        line.listen()
+        eventually(lambda: not client.waiting)
+        assert isinstance(client.rejected[0].error, errors.Conflict)
+        assert provider.reward(decision, 1.0).outcome == "rejected"
+        assert client.rejected[1].report == Report(name, decision.id, value=1.0)
+        client.rejected.clear()
+
+
+def test_a_wrong_key_keeps_what_waits(make, line, server, name):
+    server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
+    line.stop_listening()
+    client = make(line.url, "rb_wrong", fallback="a", **QUICK)
+    client.experiment(name).decide()
+    line.listen()
+    with pytest.raises(errors.Undelivered, match=r"not delivered: 1 report, .*key") as caught:
+        client.close()
+    assert len(caught.value.reports) == len(client.waiting) == 1
+
+
+def test_too_many_open_decisions_concern_one_experiment(client, server, name):
+    provider = client.create(name, ["a", "b"], max_open=2)
+    opened = provider.decide_many(2)
+    other = client.create(f"{name}-other", ["a", "b"])
+    made = provider.decide_many(1, fallback="b")
+    assert made[0].fallback
+    assert not other.decide(fallback="b").fallback
+    for decision in opened:
+        provider.reward(decision, 1.0)
+    eventually(lambda: not client.waiting)
+    assert provider.show()["counts"]["open"] == 1
+
+
+# --- the end ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_error_of_the_block_stays_that_error(make):
+    client = make("http://127.0.0.1:1", fallback="a", **QUICK)
+    client.experiment("p").decide()
+    with pytest.raises(ZeroDivisionError) as caught, client:
+        1 / 0  # noqa: B018
+    assert "not delivered: 1 report" in caught.value.__notes__[0]
+
+
+def test_a_closed_client_makes_no_calls(make, server, name):
+    client = make(server.url, server.key, fallback="a")
+    provider = client.create(name, ["a"])
+    client.close()
+    client.close()
+    for call in (provider.decide, lambda: provider.reward("x", 1.0), provider.show, lambda: provider.decide_many(2)):
+        with pytest.raises(errors.RobanditError, match="the client is closed"):
+            call()
+    assert client.waiting == ()
+
+
+def test_a_connection_that_was_closed_while_idle_is_replaced(make, line, server, name):
+    with make(line.url, server.key) as client:
+        provider = client.create(name, ["a", "b"])
+        provider.decide()
+        line.stop_listening()  # ends all connections
+        line.listen()
+        assert not provider.decide(fallback="a").fallback
+        assert provider.show()["counts"]["decisions"] == 2
+
+
+def test_rewards_of_cancelled_calls_are_kept(server, name):
+    """A web server cancels what a client that hung up has asked for. The reward must not be lost with it."""
+    server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
+
+    async def cancelled(url, proxy):
+        async with AsyncClient(url, server.key) as client:
+            provider = client.experiment(name)
+            first, second = await provider.decide_many(2)
+            proxy.share = 1.0
+            for call in (provider.reward(first, 1.0), provider.reward_many([(second, 2.0)])):
+                task = asyncio.create_task(call)
+                before = proxy.total
+                while proxy.total == before:  # until the request is on its way
+                    await asyncio.sleep(0.01)
+                task.cancel()
+                await asyncio.wait([task])
+                assert task.cancelled()
+            assert {report.id for report in client.waiting} == {first.id, second.id}
+            proxy.share = 0.0
+
+    silent = FaultProxy(server.host, server.port, seed=1, share=0.0, faults=("stall",))
+    with silent as proxy:
+        asyncio.run(cancelled(proxy.url, proxy))
+    assert sorted(row["reward"] for row in log_of(server, name) if row["kind"] == "rewarded") == [1.0, 2.0]
+
+
+def test_threads_share_a_client(server, name):
+    with Client(server.url, server.key) as client:
+        provider = client.create(name, ["a", "b", "c"])
+
+        def work():
+            for _ in range(20):
+                provider.reward(provider.decide(), 1.0)
+
+        threads = [threading.Thread(target=work) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert provider.show()["counts"]["rewards"] == 100
+        assert not [thread for thread in threading.enumerate() if thread.name == "robandit-client"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_makes_its_own_connections(server, name):
+    with Client(server.url, server.key) as client:
+        provider = client.create(name, ["a", "b"])
+        provider.decide()
+        child = os.fork()
+        if child == 0:
+            try:
+                os._exit(0 if provider.reward(provider.decide(), 1.0).outcome == "applied" else 1)
+            finally:
+                os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+        provider.decide()
+        assert provider.show()["counts"]["decisions"] == 3
+
+
+# --- reports that wait --------------------------------------------------------------------------------------------------
+
+
+def test_batches_have_bounded_sizes():
+    assert list(chunks([])) == [0]
+    assert list(chunks([b"x" * MOST_BYTES, b"y", b"z" * (MOST_BYTES - 4), b"z"])) == [1, 3, 4]
+
+
+def test_a_choice_goes_before_its_reward():
+    outbox = Outbox(100)
+    choices = [Report("p", str(i), arm="a") for i in range(3)]
+    for choice in choices:
+        outbox.add(choice)
+        outbox.add(Report("p", choice.id, value=1.0))
+    outbox.add(Report("q", "0", value=2.0))
+    outbox.postpone(choices[:1])
+    assert outbox.batch(10) == [choices[1], choices[2], choices[0]]
+    outbox.settle(choices)
+    assert [report.id for report in outbox.batch(10)] == ["0", "1", "2"]
+    assert len(outbox.batch(2)) == 2
+    outbox.settle(outbox.batch(10))
+    assert outbox.batch(10) == [Report("q", "0", value=2.0)]
+    assert outbox
+
+
+def test_ids_are_uuids_of_version_7():
+    import uuid
+
+    made = [values.new_id() for _ in range(1_000)]
+    assert len(set(made)) == 1_000
+    assert all(uuid.UUID(id).version == 7 and uuid.UUID(id).variant == uuid.RFC_4122 for id in made)
+    milliseconds = [uuid.UUID(id).int >> 80 for id in made]
+    assert milliseconds == sorted(milliseconds)
+    assert abs(milliseconds[0] / 1000 - time.time()) < 60

@@ -1,0 +1,183 @@
+"""A proxy between a client and a decision service that spoils exchanges at random, with a seed.
+
+It reads whole requests and answers, so that each exchange has one fault at most:
+
+- delay: the answer comes late, but in time;
+- stall: the answer does not come; the client must give up by itself;
+- reset_before, reset_after: the connection is reset before the service has the request, or after it has answered;
+- cut: the connection is closed in the middle of the answer;
+- refuse: a new connection is reset at once;
+- busy: a proxy's own 503, without the service;
+- outage: for a while, nobody listens at the address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import struct
+import threading
+from collections import Counter
+from contextlib import suppress
+from typing import Any
+
+FAULTS = ("delay", "stall", "reset_before", "reset_after", "cut", "refuse", "busy", "outage")
+SELDOM = {"outage": 0.15, "stall": 0.3}  # these last longer than the others
+BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nbusy"
+
+
+class FaultProxy:
+    """A proxy in a thread of its own. Use it with ``with``. ``share`` of the exchanges have a fault. ``tls``: a context of ssl."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        seed: int,
+        share: float = 0.5,
+        faults: tuple[str, ...] = FAULTS,
+        outage: float = 0.3,
+        tls: Any = None,
+    ) -> None:
+        self.share = share
+        self.made: Counter[str] = Counter()
+        self._service = (host, port)
+        self._random = random.Random(seed)
+        self._faults = faults
+        self._outage = outage
+        self._tls = tls
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._open: set[asyncio.Task[Any]] = set()
+        self._ending = False
+
+    @property
+    def total(self) -> int:
+        """The number of faults so far."""
+        return sum(self.made.values())
+
+    @property
+    def url(self) -> str:
+        return f"https://localhost:{self.port}" if self._tls else f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> FaultProxy:
+        self._thread.start()
+        self.port = 0
+        self._run(self._listen())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending = True
+        self._run(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def stop_listening(self) -> None:
+        """Begin an outage that lasts until `listen`."""
+        self._run(self._close())
+
+    def listen(self) -> None:
+        """End an outage."""
+        self._run(self._listen())
+
+    def _run(self, coroutine: Any) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=self._tls)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _close(self) -> None:
+        self._server.close()
+        open_now = [task for task in self._open if task is not asyncio.current_task()]
+        for task in open_now:
+            task.cancel()
+        if open_now:
+            await asyncio.wait(open_now)
+
+    async def _serve(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        upstream: list[Any] = []
+        try:
+            await self._exchanges(incoming, outgoing, upstream)
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client or the service hung up, or the proxy ends
+        finally:
+            self._open.discard(task)
+            _reset(outgoing)
+            if upstream:
+                upstream[1].transport.abort()
+
+    async def _exchanges(self, incoming: Any, outgoing: Any, upstream: list[Any]) -> None:
+        if self._drawn(on_connection=True):
+            return
+        while True:
+            request = await _message(incoming)
+            fault = self._drawn()
+            if fault == "outage":
+                asyncio.get_running_loop().create_task(self._be_away())
+                return
+            if fault == "reset_before":
+                return
+            if fault == "busy":
+                outgoing.write(BUSY)
+                continue
+            if not upstream:
+                upstream += await asyncio.open_connection(*self._service)
+            upstream[1].write(request)
+            answer = await _message(upstream[0])
+            if fault == "reset_after":
+                return
+            if fault == "stall":
+                await asyncio.sleep(60)
+            if fault == "cut":
+                outgoing.write(answer[: self._random.randrange(1, len(answer))])
+                await outgoing.drain()
+                outgoing.close()  # in order, so that the client reads what was sent
+                await outgoing.wait_closed()
+                return
+            if fault == "delay":
+                await asyncio.sleep(self._random.uniform(0.0, 0.1))
+            outgoing.write(answer)
+            await outgoing.drain()
+
+    def _drawn(self, on_connection: bool = False) -> str | None:
+        """Return the fault of a new connection or of an exchange, and count it."""
+        share = self.share / 5 if on_connection else self.share
+        possible = [fault for fault in self._faults if (fault == "refuse") == on_connection]
+        if self._random.random() >= share or not possible:
+            return None
+        (fault,) = self._random.choices(possible, [SELDOM.get(fault, 1.0) for fault in possible])
+        self.made[fault] += 1
+        return fault
+
+    async def _be_away(self) -> None:
+        if not self._server.is_serving():
+            return
+        await self._close()
+        await asyncio.sleep(self._outage)
+        with suppress(OSError):
+            if not self._ending:
+                await self._listen()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """Close a connection with a reset, not in order."""
+    plain = writer.get_extra_info("socket")
+    if plain is not None and plain.fileno() >= 0 and not writer.transport.is_closing():
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+async def _message(reader: asyncio.StreamReader) -> bytes:
+    """Return a request or an answer as it came."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            return head + await reader.readexactly(int(line.partition(b":")[2]))
+    return head
