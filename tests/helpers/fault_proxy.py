@@ -92,6 +92,7 @@ class FaultProxy:
 
     async def _close(self) -> None:
         self._server.close()
+        await asyncio.sleep(0.02)  # connections that were just accepted begin to be served, so that they are closed below
         open_now = [task for task in self._open if task is not asyncio.current_task()]
         for task in open_now:
             task.cancel()
