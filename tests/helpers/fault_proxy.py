@@ -70,7 +70,7 @@ class FaultProxy:
 
     def __exit__(self, *_: object) -> None:
         self._ending = True
-        self._run(self._close())
+        self._run(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -92,12 +92,23 @@ class FaultProxy:
 
     async def _close(self) -> None:
         self._server.close()
-        await asyncio.sleep(0.02)  # connections that were just accepted begin to be served, so that they are closed below
+        await asyncio.sleep(
+            0.02
+        )  # connections that were just accepted begin to be served, so that they are closed below
         open_now = [task for task in self._open if task is not asyncio.current_task()]
         for task in open_now:
             task.cancel()
         if open_now:
             await asyncio.wait(open_now)
+
+    async def _end(self) -> None:
+        await self._close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others)
+        await self._close()  # of a server that an outage began meanwhile
 
     async def _serve(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
