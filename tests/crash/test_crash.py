@@ -82,7 +82,10 @@ def test_the_zygote_forks_with_one_thread(zygote):
 @pytest.mark.parametrize(
     ("fault", "finding"),
     [
-        ("early acknowledgement", "acknowledged one is lost|the log has|acknowledged before|was not stored|Internal error"),
+        (
+            "early acknowledgement",
+            "acknowledged one is lost|the log has|acknowledged before|was not stored|Internal error",
+        ),
         ("half a group", "stored in part|not stored as one|Internal error"),
         ("wrong snapshot", "the tail give other bytes"),
         ("forgotten ids", "expected event|the head is|counted twice|answered 404"),
