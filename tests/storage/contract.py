@@ -8,10 +8,12 @@ same place.
 from __future__ import annotations
 
 import json
+import math
 import random
 import subprocess
 import sys
 import threading
+from collections import Counter
 from typing import ClassVar
 
 import hypothesis.strategies as st
@@ -165,6 +167,47 @@ class StoreContract:
             assert [each.seq for each in reader.events(1, 2990)] == list(range(2991, 3001))
             assert [each.seq for each in reader.events(1, 10, most=3)] == [11, 12, 13]
             assert reader.events(1, 3000) == reader.events(9) == []
+
+    def test_the_newest_events_of_a_kind(self, filled):
+        filled.commit([event(3, kind="rewarded"), event(4), event(5, kind="rewarded"), event(2, number=2)], ())
+        with reading(filled) as reader:
+            assert [each.seq for each in reader.latest(1, "decided", 5, 2)] == [4, 2]
+            assert [each.seq for each in reader.latest(1, "decided", 3, 9)] == [2, 1]
+            assert reader.latest(1, "rewarded", 3, 9) == [event(3, kind="rewarded")]
+            assert reader.latest(1, "late", 5, 9) == reader.latest(3, "decided", 5, 9) == []
+
+    def test_events_are_counted_by_kind_arm_and_time(self, store):
+        """Against a plain count, with times on the edges of slots, arms of any text, and events without an arm."""
+        store.commit((), (Create(1, "one", b"{}"), Create(2, "two", b"{}")))
+        random.seed(4)
+        arms = ["a", "b'\"<x>", "\u00e9\u4e16", None]
+        made, now = [], 1_800_000_000.0
+        for seq in range(1, 301):
+            now += random.choice([0.0, 0.25, 2.5, 7.5])
+            arm, kind = random.choice(arms), random.choice(["decided", "rewarded", "expired"])
+            payload = {"context": {"arm": "z"}} | ({} if arm is None else {"arm": arm})
+            made.append(event(seq, kind=kind, payload=json.dumps(payload).encode(), time=now))
+        store.commit(made, ())
+        store.commit([event(1, number=2)], ())
+        with reading(store) as reader:
+            for after, last, width in ((0, 300, 2.5), (17, 250, 60.0), (299, 300, 86_400.0), (300, 300, 1.0)):
+                expected = Counter(
+                    (each.kind, math.floor(each.time / width), json.loads(each.payload).get("arm"))
+                    for each in made[after:last]
+                )
+                found = reader.tallies(1, after, last, width)
+                assert {each[:3]: each.count for each in found} == expected
+                assert len(found) == len(expected)
+
+    def test_the_first_event_since_a_time(self, store):
+        store.commit((), (Create(1, "one", b"{}"),))
+        times = [1.0, 2.0, 2.0, 2.0, 5.0]
+        store.commit([event(seq, time=time) for seq, time in enumerate(times, start=1)], ())
+        with reading(store) as reader:
+            asked = [0.0, 1.0, 1.5, 2.0, 2.5, 5.0, 5.5]
+            assert [reader.first_since(1, time, 5) for time in asked] == [1, 1, 2, 2, 5, 5, 6]
+            assert reader.first_since(1, 0.0, 0) == 1
+            assert reader.first_since(9, 0.0, 3) == 4  # removed
 
     def test_experiments_are_listed_in_the_order_of_their_numbers(self, store):
         store.commit((), [Create(5, "a", b"{}"), Create(2, "z", b"{}"), Create(3, "m", b"{}")])

@@ -46,6 +46,17 @@ class Event(NamedTuple):
     """Seconds since 1970. The times of an experiment never decrease."""
 
 
+class Tally(NamedTuple):
+    """The number of events of one kind and one arm in one slot of time."""
+
+    kind: str
+    slot: int
+    """The time of the events divided by the width of a slot, rounded down."""
+    arm: str | None
+    """The field ``arm`` of their payloads."""
+    count: int
+
+
 class StoredExperiment(NamedTuple):
     """An experiment: its number, which is never used again, its name, and the number of its last event."""
 
@@ -150,6 +161,26 @@ class Reader(ABC):
     @abstractmethod
     def events(self, experiment: int, after: int = 0, most: int = 1000) -> list[Event]:
         """Return the next events after a number, in order, at most this many."""
+
+    @abstractmethod
+    def latest(self, experiment: int, kind: str, last: int, most: int) -> list[Event]:
+        """Return the newest events of a kind up to event ``last``, the newest first, at most this many."""
+
+    @abstractmethod
+    def tallies(self, experiment: int, after: int, last: int, width: float) -> list[Tally]:
+        """Count the events after one number and up to another, by kind, by arm, and by slots of ``width`` seconds."""
+
+    def first_since(self, experiment: int, time: float, head: int) -> int:
+        """Return the number of the first event at or after a time; ``head`` + 1 if all are older. Times never decrease."""
+        low, high = 1, head + 1
+        while low < high:
+            middle = (low + high) // 2
+            found = self.events(experiment, middle - 1, 1)
+            if found and found[0].time >= time:
+                high = middle
+            else:  # older, or removed meanwhile
+                low = middle + 1
+        return low
 
     @abstractmethod
     def snapshots(self, experiment: int) -> list[tuple[int, bytes]]:
