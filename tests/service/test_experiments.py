@@ -31,6 +31,7 @@ FULL = {
     "reward_window": 3600.0,
     "on_expiry": 30.0,
     "max_open": 50,
+    "unit": "ms",
 }
 CHANGED = {
     "arms": ["b", "a"],
@@ -40,6 +41,7 @@ CHANGED = {
     "reward_window": 3601.0,
     "on_expiry": "drop",
     "max_open": 51,
+    "unit": "s",
 }
 
 
@@ -88,6 +90,7 @@ def test_defaults(local):
         "reward_window": None,
         "on_expiry": "drop",
         "max_open": 100_000,
+        "unit": "",
     }
     explicit = {
         "arms": ["a"],

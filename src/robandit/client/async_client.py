@@ -79,12 +79,13 @@ class AsyncClient:
         reward_window: float | None = None,
         on_expiry: float | Literal["drop"] = "drop",
         max_open: int | None = None,
+        unit: str = "",
     ) -> AsyncExperiment:
         """Create an experiment, or find it if it exists with the same settings. Raise `Conflict` if its settings differ.
 
         The parameters are those of ``PUT /v1/experiments/{name}`` in the reference of the service. The key needs the scope admin.
         """
-        settings = settings_of(arms, policy, minimize, seed, reward_window, on_expiry, max_open)
+        settings = settings_of(arms, policy, minimize, seed, reward_window, on_expiry, max_open, unit)
         await self._core.create(name, settings)
         return self.experiment(name, minimize=minimize)
 

@@ -431,6 +431,7 @@ def settings_of(
     reward_window: float | None,
     on_expiry: float | Literal["drop"],
     max_open: int | None,
+    unit: str,
 ) -> dict[str, Any]:
     """Return the settings of a new experiment."""
     if isinstance(arms, str):
@@ -443,6 +444,7 @@ def settings_of(
         "reward_window": reward_window,
         "on_expiry": on_expiry,
         "max_open": max_open,
+        "unit": unit,
     }
 
 

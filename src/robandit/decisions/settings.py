@@ -17,12 +17,14 @@ from robandit.policies.base import Policy
 MOST_ARMS = 1_000
 MOST_OPEN = 1_000_000
 LONGEST_NAME = 100
+LONGEST_UNIT = 20
 DEFAULT_OPEN = 100_000
 SHORTEST_WINDOW = 0.001
 LONGEST_WINDOW = 10 * 366 * 86_400.0
 NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 
 ARM = re.compile(rf"[^\x00-\x1f\x7f-\x9f]{{1,{LONGEST_NAME}}}")
+UNIT = re.compile(rf"[^\x00-\x1f\x7f-\x9f]{{0,{LONGEST_UNIT}}}")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +41,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_open: int
     drawn: int
     """The seed that the bandit is made with."""
+    unit: str = ""
+    """What the rewards are measured in, for people."""
 
     def same_content(self, other: Settings) -> bool:
         """Return whether the same request made both."""
@@ -76,6 +80,7 @@ def checked_settings(
     on_expiry: float | str,
     max_open: int | None,
     drawn: int,
+    unit: str = "",
 ) -> Settings:
     """Return the settings that a request asks for. ``policy`` has the notation of specs."""
     if not 1 <= len(arms) <= MOST_ARMS:
@@ -97,6 +102,9 @@ def checked_settings(
             raise validation.invalid("on_expiry", on_expiry, str(error.rule)) from None
         if reward_window is None:
             raise InvalidInput(f"on_expiry = {on_expiry:g} needs a reward_window: without one, no decision expires")
+    if not UNIT.fullmatch(unit):
+        rule = f"a string of at most {LONGEST_UNIT} characters, none of them a control character"
+        raise validation.invalid("unit", unit, rule)
     given = DEFAULT_OPEN if max_open is None else validation.integer(max_open, "max_open", 1, MOST_OPEN)
     return Settings(
         arms=names,
@@ -107,6 +115,7 @@ def checked_settings(
         on_expiry="drop" if on_expiry == "drop" else float(on_expiry),
         max_open=given,
         drawn=drawn if seed is None else seed,
+        unit=unit,
     )
 
 

@@ -13,6 +13,7 @@ from robandit.decisions.experiment import LONGEST_ID
 from robandit.decisions.settings import (
     DEFAULT_OPEN,
     LONGEST_NAME,
+    LONGEST_UNIT,
     LONGEST_WINDOW,
     MOST_ARMS,
     MOST_OPEN,
@@ -27,12 +28,14 @@ LONGEST_QUOTE = 200  # characters of a message that may quote the body
 
 Name = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._\-]{{0,{LONGEST_NAME - 1}}}$")]
 ArmName = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{1,{LONGEST_NAME}}}$")]
+Unit = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{0,{LONGEST_UNIT}}}$")]
 Id = Annotated[str, Meta(pattern=rf"^[ -~]{{1,{LONGEST_ID}}}$", examples=["018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"])]
 RULES = {
     msgspec.json.schema(kind)["pattern"]: rule
     for kind, rule in (
         (Name, f"1 to {LONGEST_NAME} of A-Z a-z 0-9 . _ -, the first one a letter or a digit"),
         (ArmName, f"1 to {LONGEST_NAME} characters, none of them a control character"),
+        (Unit, f"at most {LONGEST_UNIT} characters, none of them a control character"),
         (Id, f"1 to {LONGEST_ID} printable ASCII characters"),
     )
 }
@@ -92,6 +95,9 @@ class NewExperiment(_Request):
         Annotated[int, Meta(ge=1, le=MOST_OPEN)] | None,
         Meta(description=f"The most decisions that may wait for rewards. null: {DEFAULT_OPEN}."),
     ] = None
+    unit: Annotated[
+        Unit, Meta(description="What the rewards are measured in, for the dashboard.", examples=["ms", "EUR"])
+    ] = ""
 
 
 class NewDecision(_Request):
@@ -245,6 +251,7 @@ class Settings(msgspec.Struct, kw_only=True):
     reward_window: float | None
     on_expiry: float | Literal["drop"]
     max_open: int
+    unit: str
 
 
 class Counts(msgspec.Struct, kw_only=True):

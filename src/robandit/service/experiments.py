@@ -37,6 +37,7 @@ async def create(state: State, request: Request) -> Answer:
         reward_window=given.reward_window,
         on_expiry=given.on_expiry,
         max_open=given.max_open,
+        unit=given.unit,
     )
     if new:
         state.engine.audit(request.key.id, "create", name, msgspec.to_builtins(experiment.settings))
@@ -144,6 +145,7 @@ def summary_of(experiment: Experiment) -> bodies.Summary:
             reward_window=settings.reward_window,
             on_expiry=settings.on_expiry,
             max_open=settings.max_open,
+            unit=settings.unit,
         ),
         counts=bodies.Counts(
             decisions=counts["decided"],
