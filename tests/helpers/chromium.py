@@ -94,7 +94,7 @@ class Chromium:
                 return answer["result"]
 
     def open(self, path, *, width=1200, height=900, dark=False, script=True):
-        """Load a file, as it is seen on a screen of this size, and wait until it is there."""
+        """Load a file or an address, as it is seen on a screen of this size, and wait until it is there."""
         self.problems.clear()
         self.requests.clear()
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
@@ -102,7 +102,7 @@ class Chromium:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media="", features=[scheme])
         self.loaded = False
-        self.call("Page.navigate", url=path.as_uri())
+        self.call("Page.navigate", url=path if isinstance(path, str) else path.as_uri())
         while not self.loaded:
             self._next()
 

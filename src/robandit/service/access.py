@@ -57,7 +57,7 @@ def _hash(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
 
 
-_NOBODY = StoredKey("", _hash(""), (), None, "", 0.0, None, None)
+NOBODY = StoredKey("", _hash(""), (), None, "", 0.0, None, None)
 
 
 class Keys:
@@ -89,15 +89,21 @@ class Keys:
         scheme, _, given = header.decode("latin-1").partition(" ")
         prefix, _, rest = given.strip().partition("_")
         id, _, secret = rest.partition("_")
-        key = self._keys.get(id, _NOBODY)
+        key = self._keys.get(id, NOBODY)
         right = hmac.compare_digest(key.hash, _hash(secret))
-        if scheme.lower() != "bearer" or prefix != _PREFIX or not right or key is _NOBODY:
+        if scheme.lower() != "bearer" or prefix != _PREFIX or not right or key is NOBODY:
             raise Refusal("no-key", "The key is not known: check the header Authorization: Bearer KEY", _CHALLENGE)
         if key.revoked is not None:
             raise Refusal("no-key", f"The key {key.id} is revoked: ask for a new one", _CHALLENGE)
         if key.expires is not None and now >= key.expires:
             raise Refusal("no-key", f"The key {key.id} has expired: ask for a new one", _CHALLENGE)
         return key
+
+    def valid(self, id: str, now: float) -> StoredKey | None:
+        """Return the key with an id, or None if it is revoked or has expired."""
+        key = self._keys.get(id)
+        ended = key is None or key.revoked is not None or (key.expires is not None and now >= key.expires)
+        return None if ended else key
 
 
 def may(key: StoredKey, scope: str, experiment: str | None) -> bool:

@@ -12,6 +12,9 @@ from robandit.decisions.engine import Engine
 from robandit.errors import Overloaded, RobanditError, StoreError
 from robandit.service import access, docs_page, openapi
 from robandit.service.bodies import encode
+from robandit.service.dashboard.layout import problem_page
+from robandit.service.dashboard.pages import PAGES
+from robandit.service.dashboard.site import Page, Site
 from robandit.service.http import (
     JSON,
     Answer,
@@ -27,7 +30,7 @@ from robandit.service.http import (
     query_of,
 )
 from robandit.service.metrics import Metrics
-from robandit.service.problems import MEDIA, RETRY, Refusal, problem_of
+from robandit.service.problems import MEDIA, RETRY, Problem, Refusal, problem_of
 from robandit.service.routes import ROUTES
 from robandit.service.state import State
 from robandit.storage import Store, StoredKey
@@ -91,11 +94,12 @@ class Service:
         self._tick = tick
         self._on_failure = on_failure
         self._engine_options = engine_options
-        self._router = Router((*ROUTES, *DOCUMENTS))
+        self._router = Router((*ROUTES, *DOCUMENTS, *PAGES))
         self._active = 0
         """The number of calls that are being answered."""
         self._bodies = Bodies()
         self.state: State
+        self._site: Site
         self._loading: asyncio.Task[None] | None = None
 
     # --- start and end --------------------------------------------------------------------------------------------------
@@ -112,6 +116,9 @@ class Service:
             self._store, clock=self._clock, on_commit=count, on_failure=self._on_failure, **self._engine_options
         )
         self.state = State(engine, metrics, rate=self._rate, wall=self._clock, tick=self._tick)
+        self._site = Site(
+            self.state, self._bodies, anybody=None if self._authenticate else _ANYBODY, explain=self._explained
+        )
         self._loading = asyncio.create_task(self._load(engine))
 
     async def _load(self, engine: Engine) -> None:
@@ -134,8 +141,14 @@ class Service:
         """Whether all experiments are loaded."""
         return hasattr(self, "state") and self.state.engine.loaded
 
+    def end_streams(self) -> None:
+        """End the streams of the dashboard, which would go on as long as people look."""
+        if hasattr(self, "_site"):
+            self._site.stopping.set()
+
     async def stop(self) -> None:
         """Take snapshots and close the log."""
+        self.end_streams()
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
@@ -166,7 +179,7 @@ class Service:
         except Gone:
             return
         except Exception as error:
-            result = await self._problem(error)
+            result = await self._problem(error, scope)
         self.state.metrics.answers[result.status] += 1
         await _send(send, result, receive, whole=scope["method"] != "HEAD")
 
@@ -187,6 +200,8 @@ class Service:
         key = _ANYBODY
         if not self._authenticate:
             _check_local(host, origin)
+        if isinstance(route, Page):
+            return await self._site.answer(route, parameters, scope, receive)
         state = self.state
         if route.scope is not None:
             if self._authenticate:
@@ -218,7 +233,15 @@ class Service:
         finally:
             self._active -= 1
 
-    async def _problem(self, error: Exception) -> Answer:
+    async def _problem(self, error: Exception, scope: Scope) -> Answer:
+        problem, headers = await self._explained(error)
+        if problem.status == 404 and any(
+            b"text/html" in value for name, value in scope["headers"] if name == b"accept"
+        ):
+            return problem_page(problem)
+        return Answer(problem.status, encode(problem), MEDIA, headers)
+
+    async def _explained(self, error: Exception) -> tuple[Problem, Headers]:
         if isinstance(error, RobanditError) and not isinstance(error, StoreError | Overloaded):
             try:  # the reason may be an event that is not stored yet, such as another reward of the decision
                 await self.state.engine.settled()
@@ -226,8 +249,7 @@ class Service:
                 error = failure
         if isinstance(error, StoreError) and self.state.engine.failure is None:  # reading failed
             self._on_failure(error)
-        problem, headers = problem_of(error)
-        return Answer(problem.status, encode(problem), MEDIA, headers)
+        return problem_of(error)
 
 
 def _check_local(host: bytes | None, origin: bytes | None) -> None:

@@ -16,7 +16,9 @@ from robandit.service.answers import arm_estimates, json_number
 from robandit.service.bodies import decoder
 from robandit.service.http import Answer, Request, answer
 from robandit.service.state import State
+from robandit.service.studies import Study
 
+MANY_OPEN = 0.8  # the share of max_open from which on a warning is given
 AT_ONCE = 100  # experiments that are listed before other calls have a turn
 _settings = decoder(bodies.NewExperiment)
 _arm = decoder(bodies.NewArm)
@@ -66,7 +68,7 @@ async def show(state: State, request: Request) -> Answer:
         **{name: getattr(summary, name) for name in summary.__struct_fields__ if name != "arms"},
         arms=arm_estimates(estimates, study),
         diagnosis=None if diagnosis is None else _diagnosis(diagnosis),
-        warnings=[] if diagnosis is None else _warnings(diagnosis),
+        warnings=warnings_of(experiment, study),
     )
     return await _stored(state, shown)
 
@@ -177,9 +179,19 @@ def _tail(tail: TailIndex | None) -> bodies.Tail | None:
     )
 
 
-def _warnings(diagnosis: Diagnosis) -> list[str]:
+def warnings_of(experiment: Experiment, study: Study | None) -> list[str]:
     """Return what a person should know, in sentences."""
-    warnings = [diagnosis.advice.question] if diagnosis.advice.question else []
+    warnings = []
+    waiting, most = experiment.bandit.open_count, experiment.settings.max_open
+    if waiting >= MANY_OPEN * most:
+        warnings.append(
+            f"{waiting:,} decisions wait for their rewards, and max_open is {most:,}: check that rewards arrive."
+        )
+    if study is None:
+        return warnings
+    diagnosis = study.diagnosis
+    if diagnosis.advice.question:
+        warnings.append(diagnosis.advice.question)
     if diagnosis.contradicted:
         warnings.append(f"{diagnosis.policy.name}: {diagnosis.words()}.")
     return [*warnings, *(f"{change}." for change in diagnosis.changes)]

@@ -60,7 +60,7 @@ def answer(value: Any, status: int = 200, headers: Headers = ()) -> Answer:
     return Answer(status, encode(value), JSON, headers)
 
 
-Handler: TypeAlias = Callable[[Any, Request], Awaitable[Answer]]
+Handler: TypeAlias = Callable[[Any, Any], Awaitable[Answer]]
 
 
 class Parameter(NamedTuple):

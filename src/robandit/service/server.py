@@ -80,7 +80,7 @@ def serve(
         timeout_graceful_shutdown=GRACE,
         timeout_keep_alive=75,
     )
-    server = _Server(config, on_start, lambda: service.is_ready and not is_busy())
+    server = _Server(config, on_start, lambda: service.is_ready and not is_busy(), service.end_streams)
     sys.setswitchinterval(SWITCH)
     server.run(sockets=[listener])
     if failures:
@@ -161,9 +161,16 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_start: Callable[[], object], is_settled: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        on_start: Callable[[], object],
+        is_settled: Callable[[], bool],
+        on_stop: Callable[[], object],
+    ) -> None:
         super().__init__(config)
         self._on_start = on_start
+        self._on_stop = on_stop
         self._is_settled = is_settled
         self._was_settled = False
 
@@ -179,6 +186,11 @@ class _Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         if self.started:
             self._on_start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for the calls that are being answered."""
+        self._on_stop()
+        await super().shutdown(sockets=sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

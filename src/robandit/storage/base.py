@@ -47,11 +47,9 @@ class Event(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """The number of events of one kind and one arm in one slot of time."""
+    """The number of events of one kind and one arm."""
 
     kind: str
-    slot: int
-    """The time of the events divided by the width of a slot, rounded down."""
     arm: str | None
     """The field ``arm`` of their payloads."""
     count: int
@@ -167,8 +165,8 @@ class Reader(ABC):
         """Return the newest events of a kind up to event ``last``, the newest first, at most this many."""
 
     @abstractmethod
-    def tallies(self, experiment: int, after: int, last: int, width: float) -> list[Tally]:
-        """Count the events after one number and up to another, by kind, by arm, and by slots of ``width`` seconds."""
+    def tallies(self, experiment: int, after: int, last: int) -> list[Tally]:
+        """Count the events after one number and up to another, by kind and arm."""
 
     def first_since(self, experiment: int, time: float, head: int) -> int:
         """Return the number of the first event at or after a time; ``head`` + 1 if all are older. Times never decrease."""

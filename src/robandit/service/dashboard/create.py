@@ -1,0 +1,98 @@
+"""The form that creates an experiment. It sends what the interface gets, so the rules and the messages are the same."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import msgspec
+
+from robandit.errors import RobanditError
+from robandit.notebook import escaped
+from robandit.service import access, experiments
+from robandit.service.dashboard.layout import Visit, page, redirect, token_field
+from robandit.service.dashboard.site import Site
+from robandit.service.http import Answer, Request
+from robandit.service.problems import Problem, Refusal, problem_of
+
+# The fields below the name and the arms: label, hint, and the attributes of the input.
+_OPTIONAL = {
+    "policy": ("Policy", "AdaKLUCB if empty. For example EpsilonGreedy(epsilon=0.05)", ""),
+    "unit": ("Unit of the rewards", "For people, such as ms or EUR", ' maxlength="20"'),
+    "reward_window": (
+        "Reward window, in seconds",
+        "A decision without a reward expires after it. Never, if empty",
+        ' inputmode="decimal"',
+    ),
+    "on_expiry": ("On expiry", "drop learns nothing; a number is learned in place of the reward", ""),
+    "max_open": ("Most open decisions", "100000 if empty", ' inputmode="numeric"'),
+    "seed": ("Seed", "Makes random choices repeatable. Drawn by the server, if empty", ' inputmode="numeric"'),
+}
+_NUMBERS = ("reward_window", "on_expiry", "max_open", "seed")
+
+
+async def create_form(site: Site, visit: Visit) -> Answer:
+    """Handle GET /new."""
+    return _form(visit, {"on_expiry": ""}, None)
+
+
+async def create(site: Site, visit: Visit) -> Answer:
+    """Handle POST /new."""
+    name = visit.form.get("name", "").strip()
+    try:
+        access.check(visit.key, "admin", name)
+        made = await experiments.create(site.state, Request((name,), {}, visit.key, body_of(visit.form)))
+    except (Refusal, RobanditError) as error:
+        return _form(visit, visit.form, problem_of(error)[0])
+    if made.status == 200:
+        known = Refusal("conflict", f"experiment {name!r} exists with the same settings: choose another name")
+        return _form(visit, visit.form, known.problem)
+    return redirect(f"/experiments/{name}")
+
+
+def body_of(form: dict[str, str]) -> bytes:
+    """Return the body of the call that a form stands for. Empty fields are left out; numbers that cannot be read stay texts."""
+    body: dict[str, Any] = {"arms": [line.strip() for line in form.get("arms", "").splitlines() if line.strip()]}
+    body["minimize"] = form.get("minimize") == "true"
+    for field in _OPTIONAL:
+        text = form.get(field, "").strip()
+        if text:
+            body[field] = _number(text) if field in _NUMBERS else text
+    return msgspec.json.encode(body)
+
+
+def _number(text: str) -> Any:
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else text
+
+
+def _form(visit: Visit, given: dict[str, str], problem: Problem | None) -> Answer:
+    wrong = "" if problem is None else (problem.parameter or "").partition("[")[0]
+    wrong = {"name of an experiment": "name", "arm": "arms", "number of arms": "arms"}.get(wrong, wrong)
+
+    def field(name: str, label: str, hint: str, attributes: str = "", kind: str = "input") -> str:
+        value = html.escape(given.get(name, ""))
+        mark = ' aria-invalid="true"' if name == wrong else ""
+        about = f'aria-describedby="{name}-hint{" message" if name == wrong else ""}"'
+        inside = f'name="{name}" {about}{mark}{attributes} autocomplete="off" spellcheck="false"'
+        box = f"<textarea {inside}>{value}</textarea>" if kind == "textarea" else f'<input {inside} value="{value}">'
+        return (
+            f'<label class="field">{escaped(label)} {box}</label><p class="hint" id="{name}-hint">{escaped(hint)}</p>'
+        )
+
+    costs = " checked" if given.get("minimize") == "true" else ""
+    message = "" if problem is None else f'<p class="refused" role="alert" id="message">{escaped(problem.detail)}</p>'
+    more = "".join(field(name, *texts) for name, texts in _OPTIONAL.items())
+    opened = " open" if wrong in _OPTIONAL or any(given.get(name) for name in _OPTIONAL) else ""
+    main = f"""<div class="narrow"><h1 class="title">New experiment</h1>{message}
+<form method="post" action="/new">{token_field(visit)}
+{field("name", "Name", "Letters, digits and . _ -", ' required maxlength="100"')}
+{field("arms", "Arms", "One per line", ' required rows="5"', "textarea")}
+<label class="check"><input type="checkbox" name="minimize" value="true"{costs}> The rewards are costs: small ones are good</label>
+<details class="more"{opened}><summary>More settings</summary>{more}</details>
+<button class="main">Create</button></form>
+<p class="note">Settings never change afterwards. Arms can be added, paused and retired.</p></div>"""
+    return page(visit, "New experiment", main, status=200 if problem is None else problem.status)

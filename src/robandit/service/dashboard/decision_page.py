@@ -1,0 +1,91 @@
+"""The audit page of a decision: what was known when it was made, and what came of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from robandit.notebook import escaped
+from robandit.service import bodies
+from robandit.service.dashboard.experiment_page import duration
+from robandit.service.dashboard.layout import Visit, badge, definitions, page, table, time_text
+from robandit.service.dashboard.site import Site
+from robandit.service.http import Answer
+from robandit.service.problems import Refusal
+from robandit.wording import compact
+
+LONGEST_CONTEXT = 20_000  # characters that are shown
+
+
+async def decision(site: Site, visit: Visit) -> Answer:
+    """Handle GET /experiments/{name}/decision."""
+    experiment = site.state.engine.find(visit.parameters[0])
+    id = visit.query.get("id", "")
+    if not id:
+        raise Refusal("invalid", "id is missing: this page needs the id of a decision", parameter="id")
+    made = await site.state.explanations.explain(experiment, id)
+    facts = {
+        "policy": escaped(made.policy),
+        "chosen among": escaped("all active arms" if made.among is None else ", ".join(made.among)),
+        "probability": "not random, or not known" if made.propensity is None else compact(made.propensity),
+        "event": f"{made.seq:,}",
+    }
+    main = f"""<p class="back"><a href="/experiments/{experiment.name}">← {escaped(experiment.name)}</a></p>
+<h1 class="title">Decision <code>{escaped(id)}</code></h1>
+{_story(made, experiment.settings.unit)}
+<h2>What was known then</h2>
+{_arms(made)}
+<p class="note">The arms right before the decision, with the policy's own numbers. Version {escaped(made.version)} decided;
+the numbers are computed again from the log.</p>
+<h2>Context</h2>{_context(made.context)}
+<h2>Details</h2>{definitions(facts, "settings")}"""
+    return page(visit, f"Decision {id[:40]}", main)
+
+
+def _story(made: bodies.Explanation, unit: str) -> str:
+    """Return what happened, in sentences."""
+    chosen = "was chosen elsewhere and reported here" if made.observed else "was chosen"
+    lines = [f"Arm <strong><bdi>{escaped(made.arm)}</bdi></strong> {chosen} at {time_text(made.time)}."]
+    if made.expired is not None:
+        lines.append(f"No reward came within the window: it expired after {duration(made.expired - made.time)}.")
+    if made.reward is not None:
+        value = f"<strong>{escaped(compact(made.reward.value, 6))} {escaped(unit)}</strong>"
+        after = duration(made.reward.time - made.time)
+        learned = (
+            "and was learned"
+            if made.reward.outcome == "applied"
+            else f"too late ({made.reward.reason}), and was not learned"
+        )
+        lines.append(f"Its reward, {value}, came after {after}, {learned}.")
+    if made.status == "open":
+        lines.append("Its reward has not come yet.")
+    elif made.status == "reset":
+        lines.append("The experiment was reset before its reward came.")
+    return f'<div class="verdict"><p>{lines[0]} {badge(made.status)}</p>{"".join(f"<p>{line}</p>" for line in lines[1:])}</div>'
+
+
+def _arms(made: bodies.Explanation) -> str:
+    names = list(dict.fromkeys(name for arm in made.arms for name in arm.policy))
+    rows = []
+    for arm in made.arms:
+        badges = [badge("chosen")] if arm.arm == made.arm else []
+        badges += [] if arm.state == "active" else [badge(arm.state)]
+        numbers = "".join(f"<td>{_number(arm.policy.get(name))}</td>" for name in names)
+        rows.append(
+            f'<tr><th scope="row"><bdi>{escaped(arm.arm)}</bdi> {" ".join(badges)}</th><td>{arm.pulls:,}</td>{numbers}</tr>'
+        )
+    return table("Arms", dict.fromkeys(["arm", "rewards", *(name.replace("_", " ") for name in names)], ""), rows)
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "–"
+    return escaped(value.replace("infinity", "∞")) if isinstance(value, str) else compact(float(value))
+
+
+def _context(context: Any) -> str:
+    if context is None:
+        return '<p class="muted">The request had none.</p>'
+    text = json.dumps(context, indent=2, ensure_ascii=False)
+    rest = f"\n… and {len(text) - LONGEST_CONTEXT:,} more characters" if len(text) > LONGEST_CONTEXT else ""
+    return f'<pre tabindex="0">{escaped(text[:LONGEST_CONTEXT] + rest)}</pre>'

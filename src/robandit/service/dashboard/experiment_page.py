@@ -1,0 +1,266 @@
+"""The page of one experiment: traffic over time, robust means, tails, warnings, and the newest decisions."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from robandit.decisions.events import payload_of
+from robandit.decisions.experiment import Experiment
+from robandit.diagnostics.study import Mean
+from robandit.diagnostics.tails import TailIndex
+from robandit.notebook import escaped
+from robandit.service import bodies
+from robandit.service.dashboard import charts
+from robandit.service.dashboard.layout import (
+    Visit,
+    address,
+    badge,
+    definitions,
+    live_part,
+    page,
+    table,
+    time_text,
+)
+from robandit.service.dashboard.manage import manage
+from robandit.service.dashboard.timeline import WINDOWS, Timeline
+from robandit.service.experiments import warnings_of
+from robandit.service.http import Answer
+from robandit.service.studies import Study
+from robandit.storage import Event
+from robandit.wording import compact, counted, share
+
+
+class Recent(NamedTuple):
+    """A decision, and the event that closed it, if there is one."""
+
+    decided: Event
+    closed: Event | None
+
+
+def parts(
+    experiment: Experiment,
+    summary: bodies.Summary,
+    *,
+    study: Study | None,
+    timeline: Timeline,
+    rate: float,
+    recent: Sequence[Recent],
+    window: str,
+    now: float,
+) -> dict[str, str]:
+    """Return the parts of the page that change, by their ids."""
+    columns = timeline.columns(now)
+    used = Counter[str]()
+    for column in columns:
+        used.update(column.decisions)
+    pulls = {each.arm: each.pulls for each in summary.arms}
+    colours = charts.coloured([each.arm for each in summary.arms], used or pulls)
+    return {
+        "state": badge(summary.state),
+        "warnings": _warnings(warnings_of(experiment, study)),
+        "facts": _facts(summary, rate),
+        "chart": charts.share_chart(columns, colours, window=WINDOWS[window][0], now=now, sampled=timeline.sampled),
+        "arms": _arms(summary, study, used, colours),
+        "tails": _tails(study),
+        "recent": _recent(summary, recent),
+    }
+
+
+def show(visit: Visit, experiment: Experiment, summary: bodies.Summary, window: str, made: Mapping[str, str]) -> Answer:
+    """Return the page."""
+    name = experiment.name
+    here = f"/experiments/{name}"
+    links = "".join(
+        f'<a href="{address(here, window=each)}"{" aria-current=true" if each == window else ""}>{escaped(text)}</a>'
+        for each, (text, _) in WINDOWS.items()
+    )
+    unit = f" in {escaped(summary.settings.unit)}" if summary.settings.unit else ""
+    what = "costs, minimised" if summary.settings.minimize else "rewards, maximised"
+    main = f"""
+<div class="head"><h1 class="title">{escaped(name)}</h1>{live_part("state", made["state"], tag="span")}</div>
+<p class="muted">{what}{unit}; <code>{escaped(_short_policy(summary.settings.policy))}</code></p>
+{live_part("warnings", made["warnings"], attributes='aria-live="polite"')}
+{live_part("facts", made["facts"])}
+<section aria-labelledby="traffic"><div class="row"><h2 id="traffic">Share of traffic</h2>
+<nav class="windows" aria-label="Window of time">{links}</nav></div>
+<div id="chart" class="chart">{made["chart"]}</div><p class="tip" id="tip" hidden></p>
+<p class="note">Above: the share of the decisions for each arm. Below: rewards per second.</p></section>
+<section aria-labelledby="means"><h2 id="means">Arms</h2>{live_part("arms", made["arms"])}</section>
+<section aria-labelledby="tail"><h2 id="tail">Tails</h2>{live_part("tails", made["tails"])}</section>
+<section aria-labelledby="newest"><h2 id="newest">Newest decisions</h2>{live_part("recent", made["recent"])}
+{_find_decision(name)}</section>
+{manage(visit, summary) if visit.may_change(name) else ""}
+{_settings(summary)}
+"""
+    return page(visit, name, main, live=address(f"{here}/live", window=window))
+
+
+def _short_policy(policy: str) -> str:
+    """Return the name of a policy and the parameters in its text, up to a length that fits a line."""
+    return policy if len(policy) <= 80 else f"{policy[:79]}…"
+
+
+def _warnings(sentences: Sequence[str]) -> str:
+    if not sentences:
+        return ""
+    items = "".join(f"<li>{escaped(each)}</li>" for each in sentences)
+    return (
+        f'<div class="warning" role="note"><strong>{counted(len(sentences), "warning")}</strong><ul>{items}</ul></div>'
+    )
+
+
+def _facts(summary: bodies.Summary, rate: float) -> str:
+    counts = summary.counts
+    facts = {
+        "decisions": f"{counts.decisions:,}",
+        "rewards": f"{counts.rewards:,}",
+        "rewards per second": f"{rate:.3g}",
+        "open decisions": f"{counts.open:,}",
+        "expired": f"{counts.expired:,}",
+        "late rewards": f"{counts.late:,}",
+    }
+    return definitions(facts, "facts cards")
+
+
+def _arms(summary: bodies.Summary, study: Study | None, used: Mapping[str, int], colours: Mapping[str, str]) -> str:
+    """Return the table of the arms. A study may be older than the newest arm."""
+    known = {} if study is None else dict(zip((row.arm for row in study.diagnosis.arms), study.means, strict=True))
+    medians = {} if study is None else {row.arm: row.median for row in study.diagnosis.arms}
+    axis = charts.limits((mean.value, mean.low, mean.high) for mean in known.values())
+    total = sum(used.values())
+    rows = []
+    for arm in summary.arms:
+        part = used.get(arm.arm, 0) / total if total else 0.0
+        state = "" if arm.state == "active" else f" {badge(arm.state)}"
+        rows.append(
+            f'<tr><th scope="row">{charts.swatch(colours[arm.arm])} <bdi>{escaped(arm.arm)}</bdi>{state}</th>'
+            f'<td class="bar">{charts.share_bar([(colours[arm.arm], part)])}<span>{share(part)}</span></td>'
+            f"<td>{arm.pulls:,}</td>{_mean_cells(known.get(arm.arm), medians.get(arm.arm, math.nan), axis)}</tr>"
+        )
+    unit = f", {summary.settings.unit}" if summary.settings.unit else ""
+    heads = {
+        "arm": "",
+        "traffic": "bar",
+        "rewards": "",
+        f"mean{unit}": "",
+        "95 % limits": "",
+        "mean and limits": "interval",
+    }
+    return table("Arms", heads, rows) + _means_note(study)
+
+
+def _mean_cells(mean: Mean | None, median: float, axis: tuple[float, float]) -> str:
+    if mean is None or math.isnan(mean.value):
+        words = "" if math.isnan(median) else f"too few; median {compact(median)}"
+        return f'<td>–</td><td class="muted">{words}</td><td></td>'
+    return (
+        f"<td>{compact(mean.value)}</td><td>{_limits(mean.low, mean.high)}</td>"
+        f'<td class="interval">{charts.interval(mean.value, mean.low, mean.high, axis)}</td>'
+    )
+
+
+def _limits(low: float, high: float) -> str:
+    if math.isinf(low) and math.isinf(high):
+        return "none"
+    if math.isinf(high):
+        return f"above {compact(low)}"
+    return f"below {compact(high)}" if math.isinf(low) else f"{compact(low)} to {compact(high)}"
+
+
+def _means_note(study: Study | None) -> str:
+    if study is None:
+        return '<p class="note">Means appear after the first rewards.</p>'
+    return (
+        '<p class="note">Trimmed means with 95 % limits, from a sample of at most 2,048 rewards of each arm, at '
+        f"{counted(study.rewards, 'reward')}. A side on which the rewards are skewed has no limit.</p>"
+    )
+
+
+def _tails(study: Study | None) -> str:
+    if study is None:
+        return '<p class="note">They appear after the first rewards.</p>'
+    rows = (
+        f'<tr><th scope="row"><bdi>{escaped(str(arm.arm))}</bdi></th><td class="words">{_tail(arm.left)}</td>'
+        f'<td class="words">{_tail(arm.right)}</td></tr>'
+        for arm in study.diagnosis.arms
+    )
+    diagnosis = study.diagnosis
+    advice = "".join(f"<p>{escaped(' '.join(line.split()))}</p>" for line in str(diagnosis.advice).split("\n  - "))
+    return (
+        f"{table('Tails', {'arm': '', 'left tail': 'words', 'right tail': 'words'}, rows)}"
+        '<p class="note">The tail index with its 95 % interval. Below 2, the variance is infinite; below 1, so is the mean.</p>'
+        f"<p>{escaped(diagnosis.policy.name)}: {escaped(diagnosis.words())}.</p>"
+        f'<details class="more"><summary>Which policy suits these rewards</summary>{advice}</details>'
+    )
+
+
+def _tail(tail: TailIndex | None) -> str:
+    if tail is None or math.isnan(tail.index):
+        return '<span class="muted">too few rewards</span>'
+    heavy = f" {badge('infinite variance', 'heavy')}" if tail.high < 2.0 else ""
+    return f"{escaped(str(tail))}{heavy}"
+
+
+def _recent(summary: bodies.Summary, recent: Sequence[Recent]) -> str:
+    if not recent:
+        return '<p class="muted empty">No decisions yet.</p>'
+    here = f"/experiments/{summary.name}/decision"
+    rows = []
+    for decided, closed in recent:
+        payload: Any = payload_of(decided)
+        given = f" {badge('made elsewhere')}" if payload.given else ""
+        link = f'<a href="{escaped(address(here, id=decided.id))}" title="{escaped(decided.id)}">{escaped(_short(decided.id))}</a>'
+        rows.append(
+            f'<tr><th scope="row" class="id">{link}</th><td>{time_text(decided.time, ago=True)}</td>'
+            f'<td class="words"><bdi>{escaped(payload.arm)}</bdi>{given}</td>'
+            f"{_outcome(decided, closed, summary.settings.unit)}</tr>"
+        )
+    heads = {"decision": "", "made": "", "arm": "words", "outcome": "words", "after": ""}
+    return table("Newest decisions", heads, rows)
+
+
+def _outcome(decided: Event, closed: Event | None, unit: str) -> str:
+    if closed is None:
+        return '<td class="words"><span class="muted">open</span></td><td>–</td>'
+    payload: Any = payload_of(closed)
+    value = "" if payload.value is None else f" {compact(payload.value)} {escaped(unit)}"
+    words = "" if closed.kind == "rewarded" else badge(closed.kind)
+    return f'<td class="words">{words}{value}</td><td>{duration(closed.time - decided.time)}</td>'
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in words, such as 12 ms or 3 min."""
+    return f"{1000.0 * seconds:.0f} ms" if seconds < 1.0 else charts.age_text(seconds)
+
+
+def _short(id: str) -> str:
+    """Return the ends of an id. The middle of a UUID says least."""
+    return id if len(id) <= 20 else f"{id[:8]}…{id[-8:]}"
+
+
+def _find_decision(name: str) -> str:
+    return (
+        f'<form class="inline" method="get" action="/experiments/{name}/decision"><label>Find a decision by its id '
+        '<input name="id" required maxlength="200" autocomplete="off" spellcheck="false"></label><button>Show</button></form>'
+    )
+
+
+def _settings(summary: bodies.Summary) -> str:
+    settings = summary.settings
+    facts = {
+        "policy": escaped(settings.policy),
+        "rewards": "costs, minimised" if settings.minimize else "maximised",
+        "seed": "drawn by the server" if settings.seed is None else str(settings.seed),
+        "reward window": "none" if settings.reward_window is None else f"{settings.reward_window:g} s",
+        "on expiry": "nothing is learned" if settings.on_expiry == "drop" else f"{settings.on_expiry:g} is learned",
+        "most open decisions": f"{settings.max_open:,}",
+        "resets": str(summary.epoch),
+        "created": time_text(summary.created),
+    }
+    return (
+        f'<section aria-labelledby="settings"><h2 id="settings">Settings</h2>{definitions(facts, "settings")}'
+        f'<p class="note">Settings never change. The log is at <code>/v1/experiments/{summary.name}/log</code>.</p></section>'
+    )

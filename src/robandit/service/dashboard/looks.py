@@ -1,0 +1,127 @@
+"""What pages show of experiments, as parts of HTML that are made again when something has changed.
+
+All people who look at the same page share a look, so that it is made once, however many they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections import OrderedDict
+from typing import Any
+
+from robandit.decisions.experiment import Experiment
+from robandit.service.dashboard import experiment_page
+from robandit.service.dashboard.experiment_page import Recent
+from robandit.service.dashboard.timeline import WINDOWS, Timeline
+from robandit.service.experiments import summary_of
+from robandit.service.state import State
+from robandit.storage import Event, Reader, Store
+
+MOST_LOOKS = 200
+TICK = 0.4  # seconds between two looks at an experiment
+IDLE = 1.0  # seconds after which a page is made again although nothing happened, since its times have changed
+STUDY_SHARE = 0.05  # the share of a core that studies of one experiment may take
+FAILED_PAUSE = 60.0  # seconds after a study that failed
+PATIENCE = 0.3  # seconds that a page waits for its first study
+RECENT = 12  # decisions in the list
+RATE_SPAN = 30.0  # seconds over which rates are averaged
+
+
+class Look:
+    """What the page of one experiment shows, for one window of time."""
+
+    def __init__(self, state: State, experiment: Experiment, window: str) -> None:
+        """Start without content."""
+        self.experiment = experiment
+        self._state = state
+        self._window = window
+        self._timeline = Timeline(experiment, WINDOWS[window][1])
+        self._rates = self._timeline if window == "5m" else Timeline(experiment, WINDOWS["5m"][1])
+        self._parts: dict[str, str] = {}
+        self._made = -IDLE
+        self._seq = -1
+        self._turn = asyncio.Lock()
+        self._study: asyncio.Task[Any] | None = None
+        self._next_study = 0.0
+
+    async def parts(self) -> dict[str, str]:
+        """Return the content of each part of the page. What it shows is stored."""
+        async with self._turn:
+            age = time.monotonic() - self._made
+            if age >= IDLE or (age >= TICK and self._seq != self.experiment.seq):
+                self._parts = await self._rendered()
+                self._made = time.monotonic()
+        return self._parts
+
+    async def _rendered(self) -> dict[str, str]:
+        state, experiment = self._state, self.experiment
+        await self._start_study()
+        now, last, summary = state.engine.clock(), experiment.seq, summary_of(experiment)
+        await state.engine.settled()
+        recent = await asyncio.to_thread(self._read, state.engine.store, last, now)
+        self._seq = last
+        return experiment_page.parts(
+            experiment,
+            summary,
+            study=state.studies.newest(experiment),
+            timeline=self._timeline,
+            rate=self._rates.rate("rewarded", now, RATE_SPAN),
+            recent=recent,
+            window=self._window,
+            now=now,
+        )
+
+    def _read(self, store: Store, last: int, now: float) -> list[Recent]:
+        """Count the new events, and return the newest decisions. In another thread, since it may take a while at first."""
+        reader = store.reader()
+        try:
+            self._timeline.catch_up(reader, last, now)
+            if self._rates is not self._timeline:
+                self._rates.catch_up(reader, last, now)
+            decided = reader.latest(self.experiment.number, "decided", last, RECENT)
+            return [Recent(event, self._end_of(reader, event.id, last)) for event in decided]
+        finally:
+            reader.close()
+
+    def _end_of(self, reader: Reader, id: str, last: int) -> Event | None:
+        found = (reader.find(self.experiment.number, kind, id) for kind in ("rewarded", "late", "expired"))
+        return next((event for event in found if event is not None and event.seq <= last), None)
+
+    async def _start_study(self) -> None:
+        """Start a study if one is due. Only the first page waits for it, and not for long."""
+        if self._study is None and time.monotonic() >= self._next_study:
+            self._study = asyncio.create_task(self._studied())
+            await asyncio.wait({self._study}, timeout=PATIENCE if self._seq < 0 else 0.0)
+
+    async def _studied(self) -> None:
+        began = time.monotonic()
+        pause = FAILED_PAUSE
+        try:
+            await self._state.studies.study(self.experiment)
+            pause = max(IDLE, (time.monotonic() - began) / STUDY_SHARE)
+        except Exception:  # the page shows the rest
+            traceback.print_exc()
+        finally:
+            self._next_study = time.monotonic() + pause
+            self._study = None
+
+
+class Looks:
+    """The looks of a server. Those that were not used for the longest time are forgotten."""
+
+    def __init__(self, state: State) -> None:
+        """Start without looks."""
+        self._state = state
+        self._looks: OrderedDict[tuple[int, str], Look] = OrderedDict()
+
+    def at(self, experiment: Experiment, window: str) -> Look:
+        """Return the look at an experiment, for a window of time."""
+        place = experiment.number, window
+        if place not in self._looks:
+            self._looks[place] = Look(self._state, experiment, window)
+        self._looks.move_to_end(place)
+        while len(self._looks) > MOST_LOOKS:
+            self._looks.popitem(last=False)
+        return self._looks[place]
