@@ -13,7 +13,7 @@ from robandit.service import access, experiments
 from robandit.service.dashboard.layout import Visit, page, redirect, token_field
 from robandit.service.dashboard.site import Site
 from robandit.service.http import Answer, Request
-from robandit.service.problems import Problem, Refusal, problem_of
+from robandit.service.problems import Problem, Refusal
 
 # The fields below the name and the arms: label, hint, and the attributes of the input.
 _OPTIONAL = {
@@ -33,7 +33,7 @@ _NUMBERS = ("reward_window", "on_expiry", "max_open", "seed")
 
 async def create_form(site: Site, visit: Visit) -> Answer:
     """Handle GET /new."""
-    return _form(visit, {"on_expiry": ""}, None)
+    return _form(visit, {}, None)
 
 
 async def create(site: Site, visit: Visit) -> Answer:
@@ -43,7 +43,8 @@ async def create(site: Site, visit: Visit) -> Answer:
         access.check(visit.key, "admin", name)
         made = await experiments.create(site.state, Request((name,), {}, visit.key, body_of(visit.form)))
     except (Refusal, RobanditError) as error:
-        return _form(visit, visit.form, problem_of(error)[0])
+        problem, _ = await site.explain(error)
+        return _form(visit, visit.form, problem)
     if made.status == 200:
         known = Refusal("conflict", f"experiment {name!r} exists with the same settings: choose another name")
         return _form(visit, visit.form, known.problem)

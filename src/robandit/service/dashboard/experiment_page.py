@@ -28,6 +28,7 @@ from robandit.service.dashboard.manage import manage
 from robandit.service.dashboard.timeline import WINDOWS, Timeline
 from robandit.service.experiments import warnings_of
 from robandit.service.http import Answer
+from robandit.service.problems import Problem
 from robandit.service.studies import Study
 from robandit.storage import Event
 from robandit.wording import compact, counted, share
@@ -69,9 +70,12 @@ def parts(
     }
 
 
-def show(visit: Visit, experiment: Experiment, summary: bodies.Summary, window: str, made: Mapping[str, str]) -> Answer:
-    """Return the page."""
-    name = experiment.name
+def show(
+    visit: Visit, summary: bodies.Summary, window: str, made: Mapping[str, str], problem: Problem | None = None
+) -> Answer:
+    """Return the page. A problem is the reason why a change of the experiment was refused."""
+    name = summary.name
+    refused = "" if problem is None else f'<p class="refused" role="alert">{escaped(problem.detail)}</p>'
     here = f"/experiments/{name}"
     links = "".join(
         f'<a href="{address(here, window=each)}"{" aria-current=true" if each == window else ""}>{escaped(text)}</a>'
@@ -80,7 +84,7 @@ def show(visit: Visit, experiment: Experiment, summary: bodies.Summary, window: 
     unit = f" in {escaped(summary.settings.unit)}" if summary.settings.unit else ""
     what = "costs, minimised" if summary.settings.minimize else "rewards, maximised"
     main = f"""
-<div class="head"><h1 class="title">{escaped(name)}</h1>{live_part("state", made["state"], tag="span")}</div>
+{refused}<div class="head"><h1 class="title">{escaped(name)}</h1>{live_part("state", made["state"], tag="span")}</div>
 <p class="muted">{what}{unit}; <code>{escaped(_short_policy(summary.settings.policy))}</code></p>
 {live_part("warnings", made["warnings"], attributes='aria-live="polite"')}
 {live_part("facts", made["facts"])}
@@ -95,7 +99,13 @@ def show(visit: Visit, experiment: Experiment, summary: bodies.Summary, window: 
 {manage(visit, summary) if visit.may_change(name) else ""}
 {_settings(summary)}
 """
-    return page(visit, name, main, live=address(f"{here}/live", window=window))
+    return page(
+        visit,
+        name,
+        main,
+        live=address(f"{here}/live", window=window),
+        status=200 if problem is None else problem.status,
+    )
 
 
 def _short_policy(policy: str) -> str:

@@ -118,6 +118,11 @@ class Looks:
 
     def at(self, experiment: Experiment, window: str) -> Look:
         """Return the look at an experiment, for a window of time."""
+        known = self._state.engine.experiments
+        for each in [
+            each for each, look in self._looks.items() if known.get(look.experiment.name) is not look.experiment
+        ]:
+            del self._looks[each]  # removed, and its memory with it
         place = experiment.number, window
         if place not in self._looks:
             self._looks[place] = Look(self._state, experiment, window)

@@ -20,8 +20,8 @@ def manage(visit: Visit, summary: bodies.Summary) -> str:
 <p>{_button(visit, summary.name, "resume" if paused else "pause", "Resume the experiment" if paused else "Pause the experiment")}
 <span class="muted">{about}</span></p>
 <form class="inline" method="post" action="/experiments/{summary.name}/change">{token_field(visit)}
-<input type="hidden" name="action" value="add"><label>New arm <input name="arm" required maxlength="100" autocomplete="off"></label>
-<button>Add</button></form>
+<input type="hidden" name="action" value="add-arm">
+<label>New arm <input name="arm" required maxlength="100" autocomplete="off"></label><button>Add</button></form>
 {table("Change arms", {}, rows)}</section>"""
 
 

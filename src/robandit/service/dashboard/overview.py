@@ -15,6 +15,7 @@ from robandit.service.dashboard.site import Site
 from robandit.service.experiments import summary_of, warnings_of
 from robandit.service.http import Answer, integer
 from robandit.service.problems import Refusal
+from robandit.service.studies import Study
 from robandit.wording import counted, share
 
 PER_PAGE = 100
@@ -58,17 +59,21 @@ def chosen(site: Site, visit: Visit) -> tuple[list[Experiment], int, str]:
 
 
 async def row_parts(site: Site, experiments: Sequence[Experiment]) -> dict[str, str]:
-    """Return the rows of experiments, by the ids of their elements."""
+    """Return the rows of experiments, by the ids of their elements. A row is made again when its experiment has changed."""
     await site.state.studies.refresh(experiments, growth=GROWTH, patience=0.0)
     rows = {}
     for place, experiment in enumerate(experiments, start=1):
-        rows[f"e-{experiment.name}"] = _row(site, experiment)
+        made_of = experiment.seq, site.state.studies.newest(experiment)
+        known = site.rows.get(experiment)
+        if known is None or known[0] != experiment.seq or known[1] is not made_of[1]:
+            known = site.rows[experiment] = (*made_of, _row(experiment, made_of[1]))
+        rows[f"e-{experiment.name}"] = known[2]
         if place % AT_ONCE == 0:
             await asyncio.sleep(0)
     return rows
 
 
-def _row(site: Site, experiment: Experiment) -> str:
+def _row(experiment: Experiment, study: Study | None) -> str:
     summary = summary_of(experiment)
     used = {arm.arm: arm.pulls for arm in summary.arms}
     total, colours = sum(used.values()), charts.coloured(list(used), used)
@@ -79,7 +84,7 @@ def _row(site: Site, experiment: Experiment) -> str:
         else '<span class="muted">no rewards yet</span>'
     )
     shares = [(colours[arm], pulls / total) for arm, pulls in used.items()] if total else []
-    warnings = warnings_of(experiment, site.state.studies.newest(experiment))
+    warnings = warnings_of(experiment, study)
     states = badge(summary.state) + (f" {badge(counted(len(warnings), 'warning'), 'warned')}" if warnings else "")
     cells = (
         f'<th scope="row"><a href="/experiments/{experiment.name}">{escaped(experiment.name)}</a></th>',

@@ -10,7 +10,7 @@ from importlib.resources import files
 import msgspec
 
 from robandit.decisions.experiment import Experiment
-from robandit.errors import Overloaded
+from robandit.errors import Overloaded, RobanditError
 from robandit.service import experiments
 from robandit.service.dashboard import create, decision_page, experiment_page, login, overview
 from robandit.service.dashboard.layout import HEADERS, Visit, redirect
@@ -18,7 +18,7 @@ from robandit.service.dashboard.looks import TICK
 from robandit.service.dashboard.site import Page, Site
 from robandit.service.dashboard.timeline import WINDOWS, default_window
 from robandit.service.http import Answer, Parameter, Request
-from robandit.service.problems import Refusal
+from robandit.service.problems import Problem, Refusal
 
 MOST_STREAMS = 500
 HEARTBEAT = 10.0  # seconds of silence after which a stream sends something, so that it notices when the browser is gone
@@ -33,9 +33,15 @@ _FILES = {
 
 async def show(site: Site, visit: Visit) -> Answer:
     """Handle GET /experiments/{name}."""
+    return await _shown(site, visit)
+
+
+async def _shown(site: Site, visit: Visit, problem: Problem | None = None) -> Answer:
     experiment, window = _asked(site, visit)
     parts = await site.looks.at(experiment, window).parts()
-    return experiment_page.show(visit, experiment, experiments.summary_of(experiment), window, parts)
+    summary = experiments.summary_of(experiment)
+    await site.state.engine.settled()
+    return experiment_page.show(visit, summary, window, parts, problem)
 
 
 def _asked(site: Site, visit: Visit) -> tuple[Experiment, str]:
@@ -48,24 +54,31 @@ def _asked(site: Site, visit: Visit) -> tuple[Experiment, str]:
 
 
 async def change(site: Site, visit: Visit) -> Answer:
-    """Handle POST /experiments/{name}/change. Each action is a call of the interface."""
-    name, arm = visit.parameters[0], visit.form.get("arm", "")
+    """Handle POST /experiments/{name}/change."""
+    try:
+        await _change(site, visit)
+    except (Refusal, RobanditError) as error:
+        problem, _ = await site.explain(error)
+        return await _shown(site, visit, problem)
+    return redirect(f"/experiments/{visit.parameters[0]}#manage")
+
+
+async def _change(site: Site, visit: Visit) -> None:
+    """Make the call of the interface that an action stands for."""
+    (name,), action, arm = visit.parameters, visit.form.get("action", ""), visit.form.get("arm", "")
     states = {"pause-arm": "paused", "resume-arm": "active", "retire-arm": "retired"}
-    action = visit.form.get("action", "")
     if action in ("pause", "resume"):
         handler = experiments.pause if action == "pause" else experiments.resume
         await handler(site.state, Request((name,), {}, visit.key, b""))
-    elif action == "add":
-        await experiments.add_arm(
-            site.state, Request((name,), {}, visit.key, msgspec.json.encode({"arm": arm.strip()}))
-        )
+    elif action == "add-arm":
+        body = msgspec.json.encode({"arm": arm.strip()})
+        await experiments.add_arm(site.state, Request((name,), {}, visit.key, body))
     elif action in states:
         body = msgspec.json.encode({"state": states[action]})
         await experiments.change_arm(site.state, Request((name, arm), {}, visit.key, body))
     else:
-        rule = f"one of pause, resume, add, {', '.join(states)}"
+        rule = f"one of pause, resume, add-arm, {', '.join(states)}"
         raise Refusal("invalid", f"action = {action[:40]!r} must be {rule}", parameter="action", rule=rule)
-    return redirect(f"/experiments/{name}#manage")
 
 
 async def live(site: Site, visit: Visit) -> Answer:

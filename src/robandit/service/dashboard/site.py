@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
+import weakref
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote
 
+from robandit.decisions.experiment import Experiment
 from robandit.service import access
 from robandit.service.dashboard.layout import HTML, Visit, problem_page, redirect
 from robandit.service.dashboard.looks import Looks
@@ -17,6 +19,7 @@ from robandit.service.dashboard.sessions import LIFETIME, Sessions
 from robandit.service.http import Answer, Bodies, Gone, Headers, Receive, Route, Scope, query_of
 from robandit.service.problems import Problem, Refusal
 from robandit.service.state import State
+from robandit.service.studies import Study
 from robandit.storage import StoredKey
 
 MOST_FIELDS = 3_000
@@ -44,13 +47,16 @@ class Site:
         self.state = state
         self.sessions = Sessions()
         self.looks = Looks(state)
+        self.rows: weakref.WeakKeyDictionary[Experiment, tuple[int, Study | None, str]] = weakref.WeakKeyDictionary()
+        """The rows of the overview, with the number of the event and the study that they show."""
         self.streams = 0
         """The number of pages that are kept up to date."""
         self.stopping = asyncio.Event()
         """Set when the server ends."""
         self._bodies = bodies
         self._anybody = anybody
-        self._explain = explain
+        self.explain = explain
+        """Returns the problem that stands for an error. It waits until what led to the error is stored."""
         self._form_token = secrets.token_urlsafe(32)
         """The token of all forms if the server needs no keys."""
 
@@ -72,7 +78,7 @@ class Site:
         except Gone:
             raise
         except Exception as error:
-            problem, _ = await self._explain(error)
+            problem, _ = await self.explain(error)
             return problem_page(problem, visit)
 
     def _holder(self, headers: dict[bytes, str]) -> tuple[StoredKey | None, str, str]:
