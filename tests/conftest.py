@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.chromium import Chromium
 from robandit.kernel import background, cache
 from robandit.kernel.build import kernel_of
 from robandit.live import engine
@@ -86,3 +87,11 @@ def compiles_beside():
     _beside.append(True)
     yield
     _beside.pop()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One browser for all tests that look at pages: they are in the group "browser", which one process runs."""
+    chromium = Chromium()
+    yield chromium
+    chromium.close()

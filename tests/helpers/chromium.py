@@ -18,6 +18,33 @@ os.dup2(ends[0], 3)
 os.dup2(ends[1], 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
+# Returns the number of texts on a page, and those whose contrast with their background is below 4.5.
+CONTRAST = """
+    const canvas = document.createElement("canvas"), pen = canvas.getContext("2d", { willReadFrequently: true });
+    canvas.width = canvas.height = 1;
+    const paint = (colours) => { for (const c of colours) { pen.fillStyle = c; pen.fillRect(0, 0, 1, 1); }
+        return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3); };
+    const light = (rgb) => rgb.map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    document.querySelectorAll("details").forEach((d) => { d.open = true; });
+    await new Promise((r) => setTimeout(r, 200));
+    const poor = new Set();
+    let seen = 0;
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        const of = node.parentElement, style = getComputedStyle(of);
+        if (!node.textContent.trim() || !of.checkVisibility() || of.closest("script, style, desc, title")) continue;
+        const grounds = [];
+        for (let each = of; each; each = each.parentElement) grounds.unshift(getComputedStyle(each).backgroundColor);
+        const ground = paint(["#fff", ...grounds]);
+        const text = paint([`rgb(${ground})`, of.closest("svg") ? style.fill : style.color]);
+        const [low, high] = [light(ground), light(text)].sort((a, b) => a - b);
+        seen += 1;
+        if ((high + 0.05) / (low + 0.05) < 4.5)
+            poor.add(`${of.tagName}.${of.className}: ${node.textContent.trim()} ${text} on ${ground}`);
+    }
+    return [seen, [...poor]];
+"""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -116,10 +143,26 @@ class Chromium:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
+    def wait(self, condition, patience=30.0):
+        """Wait until an expression in the page is true, also across pages, and return its value."""
+        end, reason = time.monotonic() + patience, ""
+        while time.monotonic() < end:
+            try:
+                if value := self.do(f"const value = {condition}; return value instanceof Node || value"):
+                    return value
+            except AssertionError as error:  # the next page is not there yet
+                reason = str(error)
+            time.sleep(0.02)
+        raise AssertionError(f"not true: {condition} {reason}")
+
+    def write(self, text):
+        """Type a text into the element that has the focus."""
+        self.call("Input.insertText", text=text)
+
     def press(self, key):
         """A key, as from a keyboard."""
         text = {"Enter": "\r", " ": " "}.get(key, "")
-        codes = {"Enter": 13, " ": 32, "ArrowLeft": 37, "Tab": 9}
+        codes = {"Enter": 13, " ": 32, "ArrowLeft": 37, "Home": 36, "Tab": 9, "Escape": 27}
         for kind in ("keyDown", "keyUp"):
             shown = {"text": text} if text and kind == "keyDown" else {}
             self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=codes[key], **shown)

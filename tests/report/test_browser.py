@@ -3,7 +3,7 @@
 import pytest
 
 from helpers import report_examples as examples
-from helpers.chromium import NAMES, executable
+from helpers.chromium import CONTRAST, NAMES, executable
 from robandit.experiments.statistics import Findings
 from robandit.report.page import write_page
 
@@ -152,34 +152,6 @@ def test_rows_of_a_suite_stay_low_on_a_phone_and_have_lines(browser, pages):
     assert max(heights) < 100
     assert {width for row in lines for width in row} == {"1px"}
     assert browser.do("return document.querySelectorAll('.reasons li').length") == 2
-
-
-CONTRAST = """
-    const canvas = document.createElement("canvas"), pen = canvas.getContext("2d", { willReadFrequently: true });
-    canvas.width = canvas.height = 1;
-    const paint = (colours) => { for (const c of colours) { pen.fillStyle = c; pen.fillRect(0, 0, 1, 1); }
-        return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3); };
-    const light = (rgb) => rgb.map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-    document.querySelectorAll("details").forEach((d) => { d.open = true; });
-    await new Promise((r) => setTimeout(r, 200));
-    const poor = new Set();
-    let seen = 0;
-    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-        const of = node.parentElement, style = getComputedStyle(of);
-        if (!node.textContent.trim() || !of.checkVisibility() || of.closest("script, style, desc, title")) continue;
-        const grounds = [];
-        for (let each = of; each; each = each.parentElement) grounds.unshift(getComputedStyle(each).backgroundColor);
-        const ground = paint(["#fff", ...grounds]);
-        const text = paint([`rgb(${ground})`, of.closest("svg") ? style.fill : style.color]);
-        const [low, high] = [light(ground), light(text)].sort((a, b) => a - b);
-        seen += 1;
-        if ((high + 0.05) / (low + 0.05) < 4.5)
-            poor.add(`${of.tagName}.${of.className}: ${node.textContent.trim()} ${text} on ${ground}`);
-    }
-    return [seen, [...poor]];
-"""
 
 
 @pytest.mark.parametrize("dark", [False, True])
