@@ -97,13 +97,13 @@ def service(store: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], str
 
 
 def run(options: argparse.Namespace, client: Client, process: subprocess.Popen[str], stop: threading.Event) -> None:
-    """Make the requests and the orders when they are due, and print the story.
+    """Make the requests, end conversations when they are due, and print the story.
 
     The time of the story is the number of the request divided by the rate. So the same seed gives the same story on a slow machine.
     """
     world, router = World(options.seed), Router(client, options.seed, options.window)
     reporter = Reporter(world, router)
-    orders: list[tuple[float, str, float]] = []
+    conversations: list[tuple[float, str, float]] = []  # those that go on, the first to end first
     start = time.monotonic()
     for number in range(round(options.seconds * options.rate)):
         world.second = number / options.rate
@@ -114,13 +114,12 @@ def run(options: argparse.Namespace, client: Client, process: subprocess.Popen[s
         reporter.report()
         router.answer(world.call)
         if number % CONVERSATION == 0:
-            conversation = router.begin()
-            if (order := world.order(conversation.arm)) is not None:
-                second, dollars = order
-                heapq.heappush(orders, (second, conversation.id, dollars))
-        while orders and orders[0][0] <= world.second:
-            _, id, dollars = heapq.heappop(orders)
-            router.sold(id, dollars)
+            begun = router.begin()
+            end, dollars = world.conversation(begun.arm)
+            heapq.heappush(conversations, (end, begun.id, dollars))
+        while conversations and conversations[0][0] <= world.second:
+            _, id, dollars = heapq.heappop(conversations)
+            router.end(id, dollars)
 
 
 class Reporter:

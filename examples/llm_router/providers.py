@@ -24,7 +24,7 @@ LONG, LATENCY_TAIL = 0.05, 1.5  # and 5 % of them are multiplied by a Pareto var
 TIMEOUT = 30.0  # seconds
 FEWEST_TOKENS, TOKEN_TAIL = 200.0, 1.7
 HANG_UPS = 0.01  # share of requests whose customer leaves before the answer
-BUYERS, ORDER_TAIL = 0.2, 1.6
+BUYERS, ORDER_TAIL = 0.2, 1.6  # share of conversations with an order, and the tail index of orders
 
 
 class Provider(NamedTuple):
@@ -35,7 +35,7 @@ class Provider(NamedTuple):
 
 
 PROVIDERS = {"swift": Provider(0.5, 0.4), "atlas": Provider(0.9, 0.3), "cirrus": Provider(1.6, 0.2)}
-PROMPTS = {"brief": 20.0, "friendly": 30.0, "expert": 40.0}  # mean order in dollars
+PROMPTS = {"brief": 20.0, "friendly": 30.0, "expert": 40.0}  # mean of an order, in dollars
 
 
 class Reply(NamedTuple):
@@ -93,9 +93,9 @@ class World:
             raise ProviderTimeout
         return Reply(seconds, provider.cents * tokens / 1000.0)
 
-    def order(self, prompt: str) -> tuple[float, float] | None:
-        """Return when the customer of a new conversation orders, and for how many dollars. None: never."""
+    def conversation(self, prompt: str) -> tuple[float, float]:
+        """Return when a new conversation will end, and how many dollars the customer will have spent."""
         rng = self._orders
-        chance, delay, size = rng.random(), rng.lognormvariate(1.5, 0.8), rng.paretovariate(ORDER_TAIL)
+        delay, chance, size = rng.lognormvariate(1.5, 0.8), rng.random(), rng.paretovariate(ORDER_TAIL)
         smallest = PROMPTS[prompt] * (ORDER_TAIL - 1.0) / ORDER_TAIL
-        return (self.second + delay, smallest * size) if chance < BUYERS else None
+        return self.second + delay, smallest * size if chance < BUYERS else 0.0

@@ -29,7 +29,6 @@ class Router:
             policy="AdaRUCB()",  # a wrong choice: it assumes costs, and revenue contradicts that. The service warns.
             seed=seed,
             reward_window=window,
-            on_expiry=0.0,  # without an order, the conversation has earned nothing
         )
 
     def answer(self, call: Callable[[str], Reply]) -> None:
@@ -45,9 +44,9 @@ class Router:
             self.chat.reward(decision, reply.cents + WAITING * reply.seconds)
 
     def begin(self) -> Decision:
-        """Choose the prompt of a conversation. The order comes later, or never: keep the id."""
+        """Choose the prompt of a conversation. Keep the id until the conversation has ended."""
         return self.prompt.decide(fallback="brief")
 
-    def sold(self, id: str, dollars: float) -> None:
-        """Report the order of a conversation."""
+    def end(self, id: str, dollars: float) -> None:
+        """Report what the customer of a conversation has spent."""
         self.prompt.reward(id, dollars)

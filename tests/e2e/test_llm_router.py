@@ -162,9 +162,9 @@ def test_every_reward_counts_once(played):
             pass
         if number % 4 == 0:
             conversation = next(begun)
-            order = world.order(conversation["arm"])
-            if order is not None and order[0] <= last:
-                prompt[conversation["id"]] = order[1]
+            end, dollars = world.conversation(conversation["arm"])
+            if end <= last:
+                prompt[conversation["id"]] = dollars
     assert next(begun, None) is None
     for name, expected, decisions in (("chat", chat, len(decided)), ("prompt", prompt, len(decided) // 4)):
         rewarded = events(experiments[name], "rewarded")
