@@ -23,6 +23,7 @@ from robandit.errors import RobanditError
 
 REPORT = 15.0  # seconds between two lines about the traffic
 CONVERSATION = 4  # requests in a conversation
+PATIENCE = 10.0  # seconds that a call may take; long, so that no fallback changes the story on a busy machine
 GRACE = 60.0  # seconds that the service has to end
 
 
@@ -33,10 +34,13 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())
     with tempfile.TemporaryDirectory(prefix="robandit-") as temporary:
-        folder = Path(options.data or temporary)
+        folder = Path(getattr(options, "data", temporary))
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            with service(folder / "robandit.db", options.port) as (process, url), Client(url) as client:
+            with (
+                service(folder / "robandit.db", options.port) as (process, url),
+                Client(url, timeout=PATIENCE) as client,
+            ):
                 minutes = options.seconds / options.speed / 60.0
                 print(f"dashboard: {url}\nCtrl-C stops; without it, this ends in {minutes:.3g} minutes\n", flush=True)
                 run(options, client, process, stop)
@@ -60,7 +64,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--window", type=positive, default=20.0, help="seconds after which a decision expires")
     parser.add_argument("--port", type=int, default=0, help="port of the service; 0 takes a free one")
     parser.add_argument("--seed", type=int, default=0, help="seed of the simulation and of the policies")
-    parser.add_argument("--data", metavar="FOLDER", help="keep the data in this folder (default: a temporary one)")
+    no_folder = argparse.SUPPRESS
+    parser.add_argument("--data", metavar="FOLDER", default=no_folder, help="keep the data here (default: not kept)")
     return parser.parse_args()
 
 
