@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 # Byte code for all packages but their tests, and for ours, on all cores: pip uses one core, and takes three times as long.
 BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib src
 
-.PHONY: help demo serve test test-long test-quick test-lowest test-newest check crash bench bench-service coverage bench-peers mutate package docs clean
+.PHONY: help demo serve example test test-long test-quick test-lowest test-newest check crash bench bench-service coverage bench-peers mutate package docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,9 @@ $(SERVE): $(CORE)
 
 serve: $(SERVE)  ## run the decision service on http://127.0.0.1:8000; data in robandit.db
 	@$(BIN)/robandit serve
+
+example: $(SERVE)  ## run the decision service and an LLM router with simulated providers; open the printed address (ten minutes)
+	@$(BIN)/python examples/llm_router
 
 # Precompiling is faster: the parallel test processes would compile the same code several times.
 test: $(READY)  ## run the tests
