@@ -37,6 +37,7 @@ TESTED_ELSEWHERE = {
     "how-to/cluster.md": "tests/e2e/test_cluster_page.py",
     "how-to/recorded-rewards.md": "tests/e2e/test_documents.py",
     "how-to/serve.md": "tests/e2e/test_serve_page.py",
+    "service-in-five-minutes.md": "tests/e2e/test_service_tutorial.py",
 }
 # Pages that read an experiment and its run folder.
 EXPERIMENT = ("reference/spec.md", "reference/run-folder.md", "reference/results.md")

@@ -19,6 +19,7 @@ class Router:
             "chat",
             list(PROVIDERS),
             minimize=True,
+            unit="cents",
             policy="Restarting(AdaKLUCB(), rate=0.5)",  # forgets what it has learned when a provider changes
             seed=seed,
             reward_window=window,
@@ -26,6 +27,7 @@ class Router:
         self.prompt = client.create(
             "prompt",
             list(PROMPTS),
+            unit="dollars",
             policy="AdaRUCB()",  # a wrong choice: it assumes costs, and revenue contradicts that. The service warns.
             seed=seed,
             reward_window=window,

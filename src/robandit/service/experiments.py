@@ -194,4 +194,5 @@ def warnings_of(experiment: Experiment, study: Study | None) -> list[str]:
         warnings.append(diagnosis.advice.question)
     if diagnosis.contradicted:
         warnings.append(f"{diagnosis.policy.name}: {diagnosis.words()}.")
-    return [*warnings, *(f"{change}." for change in diagnosis.changes)]
+    changes = (str(change) for change in diagnosis.changes)
+    return [*warnings, *(f"{change[0].upper()}{change[1:]}." for change in changes)]

@@ -44,7 +44,7 @@ def test_the_page_shows_what_the_interface_says(local, person):
     assert re.search(
         r"decisions 151 rewards 150 rewards per second [\d.]+ open decisions 1 expired 0 late rewards 0", text
     )
-    assert "costs, minimised in ms" in text
+    assert "costs in ms, minimised; policy: AdaKL-UCB" in text
     assert "mean, ms" in text
     for arm in shown["arms"]:
         assert f"{arm['arm']} " in text

@@ -71,10 +71,16 @@ def parts(
 
 
 def show(
-    visit: Visit, summary: bodies.Summary, window: str, made: Mapping[str, str], problem: Problem | None = None
+    visit: Visit,
+    experiment: Experiment,
+    summary: bodies.Summary,
+    *,
+    window: str,
+    made: Mapping[str, str],
+    problem: Problem | None = None,
 ) -> Answer:
     """Return the page. A problem is the reason why a change of the experiment was refused."""
-    name = summary.name
+    name = experiment.name
     refused = "" if problem is None else f'<p class="refused" role="alert">{escaped(problem.detail)}</p>'
     here = f"/experiments/{name}"
     links = "".join(
@@ -82,10 +88,10 @@ def show(
         for each, (text, _) in WINDOWS.items()
     )
     unit = f" in {escaped(summary.settings.unit)}" if summary.settings.unit else ""
-    what = "costs, minimised" if summary.settings.minimize else "rewards, maximised"
+    what = f"costs{unit}, minimised" if summary.settings.minimize else f"rewards{unit}, maximised"
     main = f"""
 {refused}<div class="head"><h1 class="title">{escaped(name)}</h1>{live_part("state", made["state"], tag="span")}</div>
-<p class="muted">{what}{unit}; <code>{escaped(_short_policy(summary.settings.policy))}</code></p>
+<p class="muted">{what}; policy: {escaped(experiment.bandit.policy.name)}</p>
 {live_part("warnings", made["warnings"], attributes='aria-live="polite"')}
 {live_part("facts", made["facts"])}
 <section aria-labelledby="traffic"><div class="row"><h2 id="traffic">Share of traffic</h2>
@@ -106,11 +112,6 @@ def show(
         live=address(f"{here}/live", window=window),
         status=200 if problem is None else problem.status,
     )
-
-
-def _short_policy(policy: str) -> str:
-    """Return the name of a policy and the parameters in its text, up to a length that fits a line."""
-    return policy if len(policy) <= 80 else f"{policy[:79]}…"
 
 
 def _warnings(sentences: Sequence[str]) -> str:

@@ -41,7 +41,7 @@ async def _shown(site: Site, visit: Visit, problem: Problem | None = None) -> An
     parts = await site.looks.at(experiment, window).parts()
     summary = experiments.summary_of(experiment)
     await site.state.engine.settled()
-    return experiment_page.show(visit, summary, window, parts, problem)
+    return experiment_page.show(visit, experiment, summary, window=window, made=parts, problem=problem)
 
 
 def _asked(site: Site, visit: Visit) -> tuple[Experiment, str]:
@@ -129,7 +129,8 @@ def _stream(
         finally:
             site.streams -= 1
 
-    return Answer(200, events(), b"text/event-stream", HEADERS)
+    # nginx would collect events before it sends them.
+    return Answer(200, events(), b"text/event-stream", (*HEADERS, (b"x-accel-buffering", b"no")))
 
 
 @functools.cache

@@ -1,0 +1,63 @@
+"""docs/service-in-five-minutes.md runs against a real server, and the pages about the dashboard say what is true."""
+
+import re
+import runpy
+import shutil
+from pathlib import Path
+
+import pytest
+
+from helpers.serving import Server
+from robandit.service import experiments
+from robandit.service.dashboard import charts, create, looks, overview, pages, sessions, timeline
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGE, HOW_TO = DOCS / "service-in-five-minutes.md", DOCS / "how-to" / "dashboard.md"
+CHECK = runpy.run_path(str(DOCS / "check.py"), run_name="check")
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_tutorial_runs(tmp_path, monkeypatch):
+    with Server(tmp_path / "robandit.db", authenticate=True) as server:
+        monkeypatch.setenv("URL", server.url)
+        monkeypatch.setenv("KEY", server.key)
+        assert CHECK["run_console"](PAGE) == 1
+        assert CHECK["run_python"](PAGE) == 1
+        shown = server.call("GET", "/v1/experiments/provider").json
+    assert shown["counts"] == {"decisions": 500, "rewards": 500, "late": 0, "expired": 0, "open": 0}
+    assert shown["settings"]["unit"] == "ms"
+
+
+def test_the_pictures_are_those_of_the_script():
+    script = (DOCS / "figures" / "dashboard.py").read_text(encoding="utf-8")
+    used = set()
+    for page in (PAGE, HOW_TO, ROOT / "README.md"):
+        used |= set(re.findall(r"figures/dashboard-(\w+)\.png", page.read_text(encoding="utf-8")))
+    made = set(re.findall(r'"(overview|experiment|decision|new)"', script))
+    assert used <= made
+    assert {path.stem.removeprefix("dashboard-") for path in (DOCS / "figures").glob("dashboard-*.png")} == made
+
+
+def test_the_pages_name_the_limits_of_the_code():
+    text = HOW_TO.read_text(encoding="utf-8")
+    assert f"after {sessions.LIFETIME / 3600:.0f} hours" in text
+    assert f"pages of {overview.PER_PAGE} experiments" in text
+    assert f"more than {timeline.MOST_COUNTED:,} events" in text
+    assert f"in the last {looks.RATE_SPAN:.0f} seconds" in text
+    assert f"{100 * experiments.MANY_OPEN:.0f} % of `max_open`" in text
+    assert charts.COLOURS == 8
+    assert "more than eight" in text
+    assert len(timeline.WINDOWS) == 5
+    assert "five windows" in text
+    deploy = (DOCS / "how-to" / "deploy.md").read_text(encoding="utf-8")
+    assert pages.HEARTBEAT == 10.0
+    assert "at least every\nten seconds" in deploy
+
+
+def test_the_tutorial_names_what_the_form_has():
+    labels = {"name", "arms", *create._OPTIONAL}
+    assert {"unit", "reward_window"} <= labels
+    text = PAGE.read_text(encoding="utf-8")
+    for words in ("*New experiment*", "*More settings*", "one per line"):
+        assert words in text
