@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 # Byte code for all packages but their tests, and for ours, on all cores: pip uses one core, and takes three times as long.
 BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib src
 
-.PHONY: help demo serve example test test-long test-quick test-lowest test-newest check crash bench bench-service coverage bench-peers mutate package docs clean
+.PHONY: help demo serve example test test-long test-quick test-lowest test-newest check crash bench bench-service bench-dashboard coverage bench-peers mutate package docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -70,6 +70,9 @@ bench: $(READY)  ## measure speed and compare it with the goals; writes benchmar
 
 bench-service: $(READY)  ## measure the decision service against its goals; writes docs/results/service.md (three minutes)
 	@$(BIN)/python benchmarks/service.py
+
+bench-dashboard: $(READY)  ## measure how fresh the dashboard is, and what watching costs; writes docs/results/dashboard.md (two minutes)
+	@$(BIN)/python benchmarks/dashboard.py
 
 bench-peers: $(READY)  ## compare speed with other libraries, in temporary environments; writes docs/results/peers.md
 	@$(BIN)/python benchmarks/peers/compare.py

@@ -448,12 +448,12 @@ def test_people_share_a_look(local, monkeypatch):
     made = []
     whole = looks.Look._rendered
 
-    async def counted(self):
+    async def counted(self, *given):
         made.append(self)
-        return await whole(self)
+        return await whole(self, *given)
 
     monkeypatch.setattr(looks.Look, "_rendered", counted)
-    monkeypatch.setattr(looks, "IDLE", 60.0)
+    monkeypatch.setattr(looks, "TICK", 60.0)
     streams = [Person(local).stream("/experiments/p/live") for _ in range(5)]
     for stream in streams:
         stream.__enter__()

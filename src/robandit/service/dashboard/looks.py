@@ -17,11 +17,12 @@ from robandit.service.dashboard.experiment_page import Recent
 from robandit.service.dashboard.timeline import WINDOWS, Timeline
 from robandit.service.experiments import summary_of
 from robandit.service.state import State
+from robandit.service.studies import Study
 from robandit.storage import Event, Reader, Store
 
 MOST_LOOKS = 200
 TICK = 0.4  # seconds between two looks at an experiment
-IDLE = 1.0  # seconds after which a page is made again although nothing happened, since its times have changed
+STUDY_PAUSE = 1.0  # seconds between two studies, or more:
 STUDY_SHARE = 0.05  # the share of a core that studies of one experiment may take
 FAILED_PAUSE = 60.0  # seconds after a study that failed
 PATIENCE = 0.3  # seconds that a page waits for its first study
@@ -40,8 +41,9 @@ class Look:
         self._timeline = Timeline(experiment, WINDOWS[window][1])
         self._rates = self._timeline if window == "5m" else Timeline(experiment, WINDOWS["5m"][1])
         self._parts: dict[str, str] = {}
-        self._made = -IDLE
-        self._seq = -1
+        self._made = -TICK
+        self._made_of: tuple[Any, ...] = ()
+        """All that the parts depend on."""
         self._turn = asyncio.Lock()
         self._study: asyncio.Task[Any] | None = None
         self._next_study = 0.0
@@ -49,23 +51,26 @@ class Look:
     async def parts(self) -> dict[str, str]:
         """Return the content of each part of the page. What it shows is stored."""
         async with self._turn:
-            age = time.monotonic() - self._made
-            if age >= IDLE or (age >= TICK and self._seq != self.experiment.seq):
-                self._parts = await self._rendered()
+            if time.monotonic() - self._made >= TICK:
+                await self._start_study()
+                now, study = self._state.engine.clock(), self._state.studies.newest(self.experiment)
+                slots = self._timeline.slot(now), self._rates.slot(now)
+                made_of = self.experiment.seq, None if study is None else study.made, *slots
+                if made_of != self._made_of:
+                    self._parts = await self._rendered(now, study)
+                    self._made_of = made_of
                 self._made = time.monotonic()
         return self._parts
 
-    async def _rendered(self) -> dict[str, str]:
+    async def _rendered(self, now: float, study: Study | None) -> dict[str, str]:
         state, experiment = self._state, self.experiment
-        await self._start_study()
-        now, last, summary = state.engine.clock(), experiment.seq, summary_of(experiment)
+        last, summary = experiment.seq, summary_of(experiment)
         await state.engine.settled()
         recent = await asyncio.to_thread(self._read, state.engine.store, last, now)
-        self._seq = last
         return experiment_page.parts(
             experiment,
             summary,
-            study=state.studies.newest(experiment),
+            study=study,
             timeline=self._timeline,
             rate=self._rates.rate("rewarded", now, RATE_SPAN),
             recent=recent,
@@ -93,14 +98,14 @@ class Look:
         """Start a study if one is due. Only the first page waits for it, and not for long."""
         if self._study is None and time.monotonic() >= self._next_study:
             self._study = asyncio.create_task(self._studied())
-            await asyncio.wait({self._study}, timeout=PATIENCE if self._seq < 0 else 0.0)
+            await asyncio.wait({self._study}, timeout=0.0 if self._parts else PATIENCE)
 
     async def _studied(self) -> None:
         began = time.monotonic()
         pause = FAILED_PAUSE
         try:
             await self._state.studies.study(self.experiment)
-            pause = max(IDLE, (time.monotonic() - began) / STUDY_SHARE)
+            pause = max(STUDY_PAUSE, (time.monotonic() - began) / STUDY_SHARE)
         except Exception:  # the page shows the rest
             traceback.print_exc()
         finally:

@@ -59,11 +59,11 @@ class Timeline:
 
     def catch_up(self, reader: Reader, last: int, now: float) -> None:
         """Count the events up to event ``last``."""
-        number, newest = self._experiment.number, self._slot(now)
+        number, newest = self._experiment.number, self.slot(now)
         if self._span is None:
-            while newest - self._slot(self._experiment.created) >= COLUMNS:
+            while newest - self.slot(self._experiment.created) >= COLUMNS:
                 self._widen()
-                newest = self._slot(now)
+                newest = self.slot(now)
         oldest = newest - COLUMNS + 1
         first = reader.first_since(number, oldest * self.width, last)
         seq = max(first - 1, self._seq or 0)
@@ -71,7 +71,7 @@ class Timeline:
             (event,) = reader.events(number, seq, 1) or (None,)
             if event is None:  # the experiment was removed meanwhile
                 return
-            slot = self._slot(event.time)
+            slot = self.slot(event.time)
             end = reader.first_since(number, (slot + 1) * self.width, last) - 1
             self._count(reader, slot, seq, end)
             seq = end
@@ -90,15 +90,15 @@ class Timeline:
 
     def columns(self, now: float) -> list[Column]:
         """Return all columns of the window, the oldest first. The last one is not complete yet."""
-        newest = self._slot(now)
+        newest = self.slot(now)
         oldest = newest - COLUMNS + 1
         if self._span is None:
-            oldest = min(self._slot(self._experiment.created), newest - FEWEST_COLUMNS + 1)
+            oldest = min(self.slot(self._experiment.created), newest - FEWEST_COLUMNS + 1)
         return [self._column(slot) for slot in range(oldest, newest + 1)]
 
     def rate(self, kind: str, now: float, seconds: float) -> float:
         """Return the events of a kind per second in about the last ``seconds``, without the column that is not complete."""
-        newest, count = self._slot(now), max(1, round(seconds / self.width))
+        newest, count = self.slot(now), max(1, round(seconds / self.width))
         slots = (self._slots.get(slot, Counter()) for slot in range(newest - count, newest))
         return sum(number for slot in slots for (each, _), number in slot.items() if each == kind) / (
             count * self.width
@@ -110,7 +110,8 @@ class Timeline:
         rewards = sum(number for (kind, _), number in counts.items() if kind == "rewarded")
         return Column(slot * self.width, decisions, rewards)
 
-    def _slot(self, time: float) -> int:
+    def slot(self, time: float) -> int:
+        """Return the number of the column of a time."""
         return math.floor(time / self.width)
 
     def _widen(self) -> None:
