@@ -36,7 +36,7 @@ def make(request):
 
 @pytest.fixture
 def client(make, server):
-    with make(server.url, server.key) as client:
+    with make(server.url, server.key, timeout=60.0) as client:  # the first `show` waits until the server has compiled
         yield client
 
 
