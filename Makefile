@@ -81,14 +81,16 @@ bench-peers: $(READY)  ## compare speed with other libraries, in temporary envir
 PART := tests/test_import.py tests/live/test_bandit.py tests/test_inputs.py tests/test_files.py tests/simulate/test_simulate.py \
 	tests/cli/test_completion.py tests/e2e/test_package.py tests/estimators tests/experiments/test_golden_files.py \
 	tests/experiments/test_spec.py tests/experiments/test_toml.py tests/kernel tests/laws tests/problems tests/recorded \
-	tests/report/test_figures.py tests/report/test_page.py
+	tests/report/test_figures.py tests/report/test_page.py tests/client tests/decisions tests/storage tests/service
+# These need the tools for development.
+PART += $(foreach name,metrics openapi schemathesis,--ignore tests/service/test_$(name).py)
 
 test-lowest: CONSTRAINT := --constraint constraints-lowest.txt
 test-lowest:  ## run part of the tests with the lowest allowed versions of dependencies (Python 3.11 or 3.12)
 test-newest:  ## run the same part with the newest versions; PYTHON=/path/to/python3.13 selects another Python
 test-lowest test-newest:
 	@at=build/$@-$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') && $(PYTHON) -m venv --clear $$at && \
-		$$at/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINT) --editable '.[test]' && \
+		$$at/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINT) --editable '.[serve,test]' && \
 		$$at/bin/python -m pip list --disable-pip-version-check && $$at/bin/python -m pytest -n auto --dist loadgroup $(PART)
 
 mutate:  ## mutation test of the estimators and AdaR-UCB: list small changes that no test detects (half an hour)

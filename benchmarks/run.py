@@ -399,10 +399,12 @@ def figures() -> list[Row]:
         after, before = compiling.seconds(way or "now", names), compiling.seconds(f"0.1 {way}", names)
         row(title, after, "s", math.inf)
         row(f"{title} / as in version 0.1", after / before, "x", 0.5)
-    empty, numpy, whole = (in_process(code, 5) for code in ("pass", "import numpy", "import robandit"))
+    imports = ("pass", "import numpy", "import robandit", "import robandit.client")
+    empty, numpy, whole, client = (in_process(code, 5) for code in imports)
     row("import robandit, processor time", whole[0] - empty[0], "s", 0.6)
     row("import robandit, wall clock", whole[1] - empty[1], "s", 0.2)
     row("import robandit / import numpy, wall clock", (whole[1] - empty[1]) / (numpy[1] - empty[1]), "x", math.inf)
+    row("import robandit.client, wall clock", client[1] - empty[1], "s", 0.2)
     with tempfile.TemporaryDirectory() as folder:
         cold = in_process(SIMULATION, 1, ROBANDIT_CACHE_DIR=folder)
         cached = in_process(SIMULATION, 5, ROBANDIT_CACHE_DIR=folder)

@@ -2,14 +2,15 @@
 
 ::
 
-    python docs/check.py                   # Python and commands of all pages
-    python docs/check.py docs/tutorial.md  # Python and commands of one page
+    python docs/check.py                   # Python, JavaScript and commands of all pages
+    python docs/check.py docs/tutorial.md  # Python, JavaScript and commands of one page
     python docs/check.py python            # only Python, of all pages
     python docs/check.py links             # links inside docs/_build/html, and external links if there is a network
 
 The Python blocks (``python``) and sessions (``pycon``) of a page run in order, in one namespace and an empty folder; pages that
 read an experiment get a small one. In a ``console`` block, a line with ``$`` is a command and the lines after it are its output;
 ``...`` matches any text. A block with a name after its language, such as ``toml caps.toml``, is a file for the commands after it.
+The JavaScript blocks (``js``) of a page are one ES module, which Node runs. Without Node, they are skipped.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -48,6 +50,8 @@ horizons = [200]
 problems = ["negated_pareto(means=[-1.0, -1.5], tail=1.8)"]
 policies = ["UCB1", "EpsilonGreedy"]
 """
+RUN = ("python", "pycon", "js", "console")
+SECONDS = 120  # for the JavaScript of a page
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -55,7 +59,7 @@ def pages() -> list[Path]:
     """Return the pages with something to run."""
     paths = [path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts]
     untested = [path for path in paths if path.relative_to(DOCS).as_posix() not in TESTED_ELSEWHERE]
-    return [path for path in untested if any(kind in ("python", "pycon", "console") for kind, _, _ in blocks(path))]
+    return [path for path in untested if any(kind in RUN for kind, _, _ in blocks(path))]
 
 
 def blocks(path: Path) -> Iterator[tuple[str, str, int]]:
@@ -96,6 +100,33 @@ def run_python(path: Path) -> int:
                 continue
             done += 1
     return done
+
+
+def javascript(path: Path) -> str:
+    """Return a page's JavaScript as one module, with the line numbers of the page."""
+    text = ""
+    for kind, block, line in blocks(path):
+        if kind == "js":
+            text += "\n" * (line - 1 - text.count("\n")) + block
+    return text
+
+
+def run_js(path: Path) -> int:
+    """Run a page's JavaScript; returns the number of blocks. Raises AssertionError if it fails or takes too long."""
+    text = javascript(path)
+    if not text:
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, f"{path.stem}.mjs")
+        program.write_text(text, encoding="utf-8")
+        try:
+            ran = subprocess.run(
+                ["node", program], cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{path}: the JavaScript did not end within {SECONDS} s") from None
+        assert ran.returncode == 0, f"{path}: the JavaScript failed with exit code {ran.returncode}: {ran.stderr}"
+    return sum(kind == "js" for kind, _, _ in blocks(path))
 
 
 def run_console(path: Path) -> int:
@@ -188,7 +219,9 @@ def main(words: list[str]) -> int:
     for path in pages() if python_only or not words else [Path(word).resolve() for word in words]:
         try:
             commands = 0 if python_only else run_console(path)
-            print(f"{path.relative_to(DOCS)}: {run_python(path)} blocks of Python, {commands} commands", flush=True)
+            scripts = run_js(path) if shutil.which("node") and not python_only else 0
+            done = f"{run_python(path)} blocks of Python, {scripts} of JavaScript, {commands} commands"
+            print(f"{path.relative_to(DOCS)}: {done}", flush=True)
         except AssertionError as error:
             print(error)
             return 1

@@ -21,9 +21,10 @@ def answered(status=200, body=None, problem=None, reusable=True, **headers):
 class Wire:
     """Gives the answers and errors of a list, in turn. The last one stays."""
 
-    def __init__(self, *script, takes=0.0):
+    def __init__(self, *script, takes=0.0, connecting=0.0):
         self.script = list(script)
         self.takes = takes
+        self.connecting = connecting
         self.now = 0.0
         self.pauses = []
         self.limits = []
@@ -33,6 +34,7 @@ class Wire:
 
     async def connect(self, address, seconds):
         self.connections += 1
+        self.now += min(self.connecting, seconds)
         step = self.script[0]
         if isinstance(step, ConnectionRefusedError):
             return await self.exchange(b"", seconds)
@@ -179,6 +181,31 @@ def test_a_patient_call_waits_for_one_answer():
     with pytest.raises(ServiceUnavailable, match="1 attempt in 5 s"):
         call(wire, patient=True)
     assert wire.limits == [5.0]
+
+
+@pytest.mark.parametrize("patient", [False, True])
+@pytest.mark.parametrize("failure", [TimeoutError(), Stale("closed")], ids=["silent", "stale"])
+def test_the_time_to_connect_is_part_of_the_time_of_the_call(failure, patient):
+    for seconds in (0.3, 1.5, 2.5):
+        wire = Wire(answered(body={}), failure)
+        caller = made(wire)
+        call(wire, caller=caller)  # leaves an idle connection
+        wire.takes, wire.connecting, start = 100.0, 0.9, wire.now
+        with pytest.raises(ServiceUnavailable):
+            call(wire, caller=caller, seconds=seconds, patient=patient)
+        assert wire.now - start <= seconds + 0.002
+
+
+def test_a_silent_connection_that_was_idle_takes_the_others_with_it():
+    """A firewall drops idle connections without a word. One attempt may find that out, not one for each of them."""
+    wire = Wire(answered(body={}))
+    caller = made(wire)
+    assert caller.pool._taken() is None
+    for _ in range(4):
+        caller.pool._give(wire)
+    wire.script, wire.takes = [TimeoutError(), answered(body={"id": "x"})], 2.0
+    assert call(wire, caller=caller) == {"id": "x"}
+    assert (wire.connections, wire.closed) == (1, 4)
 
 
 def test_connections_are_reused():

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import signal
 import threading
 import time
 
@@ -16,6 +17,7 @@ from robandit import errors
 from robandit.client import AsyncClient, Client, Report, values
 from robandit.client.core import Availability
 from robandit.client.outbox import MOST_BYTES, MOST_ITEMS, Outbox, chunks
+from robandit.client.wires import finished
 
 QUICK = {"timeout": 0.3, "connect_timeout": 0.2, "read_timeout": 0.2, "cooldown": 30.0}
 
@@ -36,7 +38,7 @@ def make(request):
 
 @pytest.fixture
 def client(make, server):
-    with make(server.url, server.key) as client:
+    with make(server.url, server.key, timeout=60.0) as client:  # the first `show` waits until the server has compiled
         yield client
 
 
@@ -242,6 +244,13 @@ def test_a_block_that_fails(client, server, name):
         raise AssertionError("not reached")
 
 
+def test_a_block_that_fails_keeps_its_error_if_the_reward_cannot_be_sent(client, server, name):
+    provider = client.create(name, ["a", "b"], minimize=True)
+    with pytest.raises(KeyError) as caught, provider.timed(on_error=30.0):
+        raise KeyError(server.call("DELETE", f"/v1/experiments/{name}").status)
+    assert "the reward of on_error was not sent: " in caught.value.__notes__[0]
+
+
 def test_times_need_the_service_once(make, line, server, name):
     with make(line.url, server.key, fallback="a", **QUICK) as client:
         client.create(name, ["a", "b"], minimize=True)
@@ -433,6 +442,36 @@ def test_a_wrong_key_keeps_what_waits(make, line, server, name):
     assert len(caught.value.reports) == len(client.waiting) == 1
 
 
+def test_a_key_for_one_experiment_delivers_its_reports(make, line, server, name):
+    """A report that the key may not send does not hold up the others, also if it is the oldest."""
+    for each in (name, f"{name}-other"):
+        server.call("PUT", f"/v1/experiments/{each}", {"arms": ["a", "b"]})
+    wanted = {"scopes": ["decide", "reward"], "experiments": [name]}
+    key = server.call("POST", "/v1/keys", wanted).json["key"]
+    line.stop_listening()
+    client = make(line.url, key, fallback="a", **QUICK)
+    other, mine = client.experiment(f"{name}-other"), client.experiment(name)
+    other.reward(other.decide(), 1.0)
+    mine.reward(mine.decide(), 1.0)
+    assert len(client.waiting) == 4
+    line.listen()
+    with pytest.raises(errors.Undelivered, match="not delivered: 2 reports") as caught:
+        client.close(20.0)
+    assert {report.experiment for report in caught.value.reports} == {f"{name}-other"}
+    assert [row["kind"] for row in log_of(server, name)] == ["decided", "rewarded"]
+
+
+def test_an_experiment_that_takes_long_to_show_does_not_stop_decisions(make, server, name):
+    server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
+    slow = FaultProxy(server.host, server.port, seed=1, share=1.0, faults=("stall",))
+    with slow as proxy, make(proxy.url, server.key, fallback="a", **QUICK) as client:
+        provider = client.experiment(name)
+        with pytest.raises(errors.ServiceUnavailable, match="timed out"):
+            provider.show()
+        proxy.share = 0.0
+        assert not provider.decide().fallback
+
+
 def test_too_many_open_decisions_concern_one_experiment(client, server, name):
     provider = client.create(name, ["a", "b"], max_open=2)
     opened = provider.decide_many(2)
@@ -466,6 +505,66 @@ def test_a_closed_client_makes_no_calls(make, server, name):
         with pytest.raises(errors.RobanditError, match="the client is closed"):
             call()
     assert client.waiting == ()
+
+
+def test_a_closed_client_keeps_nothing(make):
+    client = make("http://127.0.0.1:1", fallback="a", **QUICK)
+    provider = client.experiment("p")
+    decision = provider.decide()
+    with pytest.raises(errors.Undelivered, match="not delivered: 1 report"):
+        client.close()
+    with pytest.raises(errors.RobanditError, match="the client is closed"):
+        provider.reward(decision, 1.0)  # its choice still waits
+    with pytest.raises(errors.RobanditError, match="the client is closed"):
+        provider.decide()
+    assert len(client.waiting) == 1
+
+
+def test_what_is_kept_after_a_flush_is_not_its_failure():
+    """Another thread may keep a report right after the last one was delivered."""
+    core = Client("http://127.0.0.1:1")._core
+
+    async def deliver(seconds):
+        core.outbox.settle(core.outbox.waiting)
+
+    class Late(Outbox):
+        """Another report comes right after somebody saw that none waits."""
+
+        def seen(self, found):
+            if not found and not self.closed:
+                self.add(Report("p", "late", value=1.0))
+                self.close()
+            return found
+
+        @property
+        def waiting(self):
+            return self.seen(super().waiting)
+
+        def __bool__(self):
+            return self.seen(super().__bool__())
+
+    core.deliver, core.outbox = deliver, Late(10)
+    core.outbox.add(Report("p", "1", value=1.0))
+    finished(core.flush(1.0))
+    assert [report.id for report in core.outbox.waiting] == ["late"]
+
+
+def test_a_thread_that_cannot_start_does_not_lose_a_report(line, server, name, monkeypatch, caplog):
+    """Python 3.12 starts no threads while it ends, which is when functions of atexit run."""
+    server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
+    line.stop_listening()
+    with Client(line.url, server.key, fallback="a", **QUICK) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", lambda thread: _raise(RuntimeError("can't create new thread")))
+            provider = client.experiment(name)
+            assert provider.reward(provider.decide(), 1.0).outcome == "kept"
+        assert "can't create new thread" in caplog.text
+        line.listen()
+    assert [row["kind"] for row in log_of(server, name)] == ["decided", "rewarded"]
+
+
+def _raise(error):
+    raise error
 
 
 def test_a_connection_that_was_closed_while_idle_is_replaced(make, line, server, name):
@@ -504,6 +603,30 @@ def test_rewards_of_cancelled_calls_are_kept(server, name):
     assert sorted(row["reward"] for row in log_of(server, name) if row["kind"] == "rewarded") == [1.0, 2.0]
 
 
+def test_a_cancelled_reward_that_cannot_be_kept_is_logged(server, name, caplog):
+    server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
+
+    async def cancelled(proxy):
+        client = AsyncClient(proxy.url, server.key, max_waiting=1)
+        provider = client.experiment(name)
+        decisions = await provider.decide_many(2)
+        proxy.share = 1.0
+        tasks = [asyncio.create_task(provider.reward(decision, 1.0)) for decision in decisions]
+        while proxy.total < 2:
+            await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert len(client.waiting) == 1
+        proxy.share = 0.0
+        await client.close()
+
+    silent = FaultProxy(server.host, server.port, seed=1, share=0.0, faults=("stall",))
+    with silent as proxy:
+        asyncio.run(cancelled(proxy))
+    assert "was interrupted and is not kept: the client keeps 1 reports" in caplog.text
+
+
 def test_threads_share_a_client(server, name):
     with Client(server.url, server.key) as client:
         provider = client.create(name, ["a", "b", "c"])
@@ -536,6 +659,27 @@ def test_a_forked_process_makes_its_own_connections(server, name):
         assert os.waitpid(child, 0)[1] == 0
         provider.decide()
         assert provider.show()["counts"]["decisions"] == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_can_fork_while_a_thread_holds_a_lock(server, name):
+    with Client(server.url, server.key, fallback="a", **QUICK) as client:
+        provider = client.create(name, ["a", "b"])
+        core = client._core
+        with client._lock, core.outbox._lock, core.availability._lock, core.caller.pool._lock:
+            child = os.fork()
+            if child == 0:
+                try:
+                    signal.alarm(20)  # ends a child that waits for a lock
+                    done = provider.reward(provider.decide(), 1.0).outcome == "applied"
+                    core.outbox.add(Report(name, provider.decide().id, value=2.0))
+                    client.close()
+                    os._exit(0 if done else 1)
+                finally:
+                    os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+        assert provider.show()["counts"]["rewards"] == 2
 
 
 # --- reports that wait --------------------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_declared():
     lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
     tested = dict(line.split("==") for line in lines if not line.startswith("#"))
     declared = {}
-    for text in PROJECT["dependencies"]:
+    for text in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["serve"]]:
         requirement = Requirement(text)
         (declared[requirement.name],) = [s.version for s in requirement.specifier if s.operator == ">="]
     assert declared

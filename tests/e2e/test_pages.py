@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,18 @@ def test_a_wrong_command_is_detected(tmp_path):
     page.write_text("```console\n$ exit 3\n```\n")
     with pytest.raises(AssertionError, match="exit code 3"):
         CHECK["run_console"](page)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_wrong_javascript_is_detected(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```js\nconst x = 1;\n```\n\n```json\n{}\n```\n\n```js\nif (x !== 1) throw new Error();\n```\n")
+    assert CHECK["run_js"](page) == 2
+    page.write_text("Text\n\n```js\nconst x = 1;\n\nthrow new Error('no ' + x);\n```\n")
+    with pytest.raises(AssertionError, match=r"(?s)exit code 1: .*page\.mjs:6.*Error: no 1"):
+        CHECK["run_js"](page)
+    page.write_text("```python\n1\n```\n")
+    assert CHECK["run_js"](page) == 0
 
 
 def test_a_broken_link_is_detected(tmp_path):

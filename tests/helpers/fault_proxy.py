@@ -87,19 +87,20 @@ class FaultProxy:
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=self._tls)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:
+        for each in self._server.sockets:
+            self._loop.remove_reader(each.fileno())
+        await _pass()  # asyncio does not close a connection if its server is closed right after it was accepted
         self._server.close()
-        await asyncio.sleep(
-            0.02
-        )  # connections that were just accepted begin to be served, so that they are closed below
         open_now = [task for task in self._open if task is not asyncio.current_task()]
         for task in open_now:
             task.cancel()
         if open_now:
             await asyncio.wait(open_now)
+        await _pass()  # their sockets are closed
 
     async def _end(self) -> None:
         await self._close()
@@ -110,18 +111,23 @@ class FaultProxy:
             await asyncio.wait(others)
         await self._close()  # of a server that an outage began meanwhile
 
-    async def _serve(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
+        task = self._loop.create_task(self._serve(incoming, outgoing))
         self._open.add(task)
+
+        def end(_: object) -> None:  # also if the task was cancelled before it began
+            self._open.discard(task)
+            _reset(outgoing)
+
+        task.add_done_callback(end)
+
+    async def _serve(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
         upstream: list[Any] = []
         try:
             await self._exchanges(incoming, outgoing, upstream)
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # the client or the service hung up, or the proxy ends
         finally:
-            self._open.discard(task)
-            _reset(outgoing)
             if upstream:
                 upstream[1].transport.abort()
 
@@ -176,6 +182,12 @@ class FaultProxy:
         with suppress(OSError):
             if not self._ending:
                 await self._listen()
+
+
+async def _pass() -> None:
+    """Let the event loop go round a few times, however busy the machine is."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Literal
 
-from robandit.client.core import Core, decision_id, latency, log, request_of, settings_of
+from robandit.client.core import Core, decision_id, latency, log, request_of, settings_of, unsent
 from robandit.client.values import Decision, DecisionRequest, Rejection, Report, Reward, checked_text, checked_value
 from robandit.client.wires import Streams
 from robandit.errors import RobanditError, Undelivered
@@ -107,7 +107,7 @@ class AsyncClient:
 
     async def close(self, timeout: float | None = None) -> None:
         """Deliver what is kept, and close the connections. Raise `Undelivered`, with the reports, if something is left."""
-        self._core.closed = True
+        self._core.outbox.close()
         try:
             await self._stop_delivery()
             await self.flush(timeout)
@@ -241,8 +241,11 @@ class AsyncExperiment:
         start = time.perf_counter()
         try:
             yield decision
-        except Exception:
+        except Exception as error:
             if on_error is not None:
-                await self.reward(decision, on_error)
+                try:
+                    await self.reward(decision, on_error)
+                except RobanditError as failure:
+                    error.add_note(unsent(failure))
             raise
         await self.reward(decision, latency(time.perf_counter() - start, self._minimize))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import time
 from collections.abc import Callable
@@ -37,7 +38,7 @@ class Caller:
         """Keep the limits. ``chance`` draws the pauses, so that many clients do not come back at the same moment."""
         self.wire = wire
         self.address = address
-        self.pool = Pool(wire, address)
+        self.pool = Pool(wire, address, clock)
         self.clock = clock
         self._key = key
         self._connect_timeout = connect_timeout
@@ -56,13 +57,11 @@ class Caller:
         attempts = 0
         while True:
             attempts += 1
-            left = max(until - self.clock(), 1e-3)
             asked = 0.0  # seconds that the service asks to wait
             error: RobanditError
             try:
-                response = await self.pool.exchange(
-                    data, min(left, self._connect_timeout), left if patient else min(left, self._read_timeout)
-                )
+                read = math.inf if patient else self._read_timeout
+                response = await self.pool.exchange(data, connect=self._connect_timeout, read=read, until=until)
                 if response.status < 300:
                     return _decoded(response)
                 error = self._error(response)

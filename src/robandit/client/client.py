@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal
 
-from robandit.client.core import Core, decision_id, latency, log, request_of, settings_of
+from robandit.client.core import Core, decision_id, latency, log, request_of, settings_of, unsent
+from robandit.client.locks import ProcessLock
 from robandit.client.values import Decision, DecisionRequest, Rejection, Report, Reward, checked_text, checked_value
 from robandit.client.wires import Sockets, finished
 from robandit.errors import RobanditError, Undelivered
@@ -86,7 +87,7 @@ class Client:
             max_waiting=max_waiting,
             wake=self._wake,
         )
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._at_once = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -143,13 +144,14 @@ class Client:
 
     def close(self, timeout: float | None = None) -> None:
         """Deliver what is kept, and close the connections. Raise `Undelivered`, with the reports, if something is left."""
-        self._core.closed = True
-        self._at_once.set()
+        with self._lock:
+            self._core.outbox.close()
+            thread, self._thread = self._thread, None
+            if thread is not None and thread.is_alive():  # it is not alive after a fork
+                self._at_once.set()
         try:
             self.flush(timeout)
         finally:
-            with self._lock:
-                thread, self._thread = self._thread, None
             if thread is not None:
                 thread.join(self._core.timeout)
             self._core.caller.pool.close()
@@ -177,12 +179,20 @@ class Client:
             if self._core.closed:
                 return
             if self._thread is None or not self._thread.is_alive():  # it is not alive after a fork
-                self._thread = threading.Thread(target=self._deliver, name="robandit-client", daemon=True)
-                self._thread.start()
+                self._at_once = threading.Event()
+                thread = threading.Thread(
+                    target=self._deliver, args=(self._at_once,), name="robandit-client", daemon=True
+                )
+                try:
+                    thread.start()
+                except RuntimeError as error:  # the interpreter ends, or there are too many threads
+                    log.warning("reports wait for the next call, or for close: %s", error)
+                    return
+                self._thread = thread
             elif at_once:
                 self._at_once.set()
 
-    def _deliver(self) -> None:
+    def _deliver(self, at_once: threading.Event) -> None:
         failures = 0
         while not self._core.closed:
             with self._lock:
@@ -196,8 +206,8 @@ class Client:
                 failures += 1
                 if failures == 1:
                     log.warning("reports wait for the service: %s", error)
-                self._at_once.wait(self._core.caller.pause(failures + 1))
-                self._at_once.clear()
+                at_once.wait(self._core.caller.pause(failures + 1))
+                at_once.clear()
 
 
 class Experiment:
@@ -298,8 +308,11 @@ class Experiment:
         start = time.perf_counter()
         try:
             yield decision
-        except Exception:
+        except Exception as error:
             if on_error is not None:
-                self.reward(decision, on_error)
+                try:
+                    self.reward(decision, on_error)
+                except RobanditError as failure:
+                    error.add_note(unsent(failure))
             raise
         self.reward(decision, latency(time.perf_counter() - start, self._minimize))

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import logging
 import random
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from robandit.client.calls import REPEATED, Caller, error_of
 from robandit.client.http import checked_key, parsed, path_of
+from robandit.client.locks import ProcessLock
 from robandit.client.outbox import MOST_ITEMS, Outbox, chunks, joined
 from robandit.client.values import (
     Decision,
@@ -62,7 +62,7 @@ class Availability:
         self._timeout = timeout
         self._clock = clock
         self._until: dict[str, float] = {}
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
 
     def may_try(self, experiment: str) -> bool:
         """Return whether to call the service. When a pause is over, one caller tries first, and the others go on without it."""
@@ -128,8 +128,12 @@ class Core:
         )
         self.availability = Availability(checked_seconds("cooldown", cooldown), self.timeout, clock)
         self.outbox = Outbox(max_waiting)
-        self.closed = False
         self._wake = wake
+
+    @property
+    def closed(self) -> bool:
+        """Whether the client is closed."""
+        return self.outbox.closed
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -262,7 +266,8 @@ class Core:
             where = path_of(name, path) if path else path_of(name)
             answer = await self.caller.call(method, where, body, seconds=limit, patient=patient)
         except ServiceUnavailable:
-            self.availability.failed("")
+            if not patient:  # an experiment may take long to show, and decisions are made meanwhile
+                self.availability.failed("")
             raise
         except Overloaded:
             self.availability.failed(name)
@@ -350,11 +355,11 @@ class Core:
     def _keep_if_stopped(self, reports: Iterable[Report], stop: BaseException) -> None:
         """Keep rewards whose call was cancelled or interrupted: the caller gets no answer, and would not send them again."""
         for report in () if isinstance(stop, Exception) else reports:
-            _caught(self._kept, report, None)
+            kept = _caught(self._kept, report, None)
+            if isinstance(kept, RobanditError):
+                log.error("%s was interrupted and is not kept: %s", report, kept)
 
     def _keep(self, report: Report) -> None:
-        if self.closed:
-            raise RobanditError("the client is closed: make a new one")
         self.outbox.add(report)
         self._wake(False)
 
@@ -364,7 +369,8 @@ class Core:
         """Deliver what waits. Raise the error if the service is away, or does not accept the key."""
         until = self.clock() + seconds
         most = MOST_ITEMS
-        while batch := self.outbox.batch(most):
+        refused: dict[tuple[str, bool], RobanditError] = {}
+        while batch := self.outbox.batch(most, refused):
             path = "decisions/batch" if batch[0].is_choice else "rewards/batch"
             body = joined(report.body for report in batch)
             left = max(until - self.clock(), 1e-3)
@@ -375,13 +381,16 @@ class Core:
                 self.outbox.postpone(batch)
                 raise
             except RobanditError as error:
-                if error.parameter == "key":
-                    raise
+                if error.parameter == "key":  # which may still be accepted for other experiments
+                    refused[batch[0].experiment, batch[0].is_choice] = error
+                    continue
                 if len(batch) > 1 and not isinstance(error, NotFound):
                     most = len(batch) // 2  # finds the report that spoils the batch
                     continue
                 items = [error] * len(batch)
             self._settle(batch, items)
+        if refused:
+            raise next(iter(refused.values()))
 
     def _settle(self, batch: Sequence[Report], items: Sequence[Any]) -> None:
         """Take the answers to a batch. Raise the error of those that must be repeated."""
@@ -400,16 +409,17 @@ class Core:
         """Deliver what waits, repeatedly. Raise `Undelivered` if reports are left, or were rejected."""
         until = self.clock() + seconds
         failures, last = 0, None
-        while self.outbox:
+        while waiting := self.outbox.waiting:
             try:
                 await self.deliver(max(until - self.clock(), 1e-3))
             except RobanditError as error:
                 failures, last = failures + 1, error
                 pause = self.caller.pause(failures)
                 if error.parameter == "key" or self.clock() + pause >= until:
+                    waiting = self.outbox.waiting
                     break
                 await self.wire.sleep(pause)
-        waiting, rejected = self.outbox.waiting, tuple(self.outbox.rejected)
+        rejected = tuple(self.outbox.rejected)
         if waiting or rejected:
             reason = last or rejected[0].error
             left = f"not delivered: {counted(len(waiting), 'report')}, rejected: {counted(len(rejected), 'report')}"
@@ -512,3 +522,8 @@ def latency(seconds: float, minimize: bool) -> float:
     (0.25, -0.25)
     """
     return seconds if minimize else 0.0 - seconds
+
+
+def unsent(failure: RobanditError) -> str:
+    """Return the note on an error of a block that is timed, if its reward cannot be sent."""
+    return f"robandit.client: the reward of on_error was not sent: {failure}"

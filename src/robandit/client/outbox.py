@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
+from robandit.client.locks import ProcessLock
 from robandit.client.values import Rejection, Report
 from robandit.errors import Conflict, Overloaded, RobanditError, formatted
 
@@ -22,7 +22,18 @@ class Outbox:
         self.rejected: list[Rejection] = []
         self._most = most
         self._waiting: dict[_Key, Report] = {}
-        self._lock = threading.Lock()
+        self._closed = False
+        self._lock = ProcessLock()
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is kept."""
+        return self._closed
+
+    def close(self) -> None:
+        """Keep nothing more. What waits can still be delivered."""
+        with self._lock:
+            self._closed = True
 
     @property
     def waiting(self) -> tuple[Report, ...]:
@@ -37,6 +48,8 @@ class Outbox:
     def add(self, report: Report) -> None:
         """Keep a report. The same one again changes nothing; another one of the same decision is a conflict."""
         with self._lock:
+            if self._closed:  # checked with the lock, so that `close` and the delivery after it miss no report
+                raise RobanditError("the client is closed: make a new one")
             known = self._waiting.get(_key(report))
             if known is None:
                 self._check_room()
@@ -75,13 +88,16 @@ class Outbox:
                 return each.error
         return None
 
-    def batch(self, most: int) -> list[Report]:
-        """Return the next reports to deliver: choices or rewards of one experiment. A choice goes before its reward."""
+    def batch(self, most: int, without: Container[tuple[str, bool]] = ()) -> list[Report]:
+        """Return the next reports to deliver: choices or rewards of one experiment. A choice goes before its reward.
+
+        ``without`` has the experiments whose choices (True) or rewards (False) are left out.
+        """
         with self._lock:
             ready = (
                 report
                 for (experiment, id, is_choice), report in self._waiting.items()
-                if is_choice or (experiment, id, True) not in self._waiting
+                if (experiment, is_choice) not in without and (is_choice or (experiment, id, True) not in self._waiting)
             )
             first = next(ready, None)
             if first is None:

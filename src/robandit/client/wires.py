@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from robandit.client.http import Address, Reader, Response, Stale
+from robandit.client.locks import ProcessLock
 
 if TYPE_CHECKING:
     import ssl
@@ -61,35 +61,44 @@ class Wire(Protocol):
 class Pool:
     """Idle connections, the last used one first. Thread-safe."""
 
-    def __init__(self, wire: Wire, address: Address) -> None:
+    def __init__(self, wire: Wire, address: Address, clock: Callable[[], float]) -> None:
         """Start without connections."""
         self._wire = wire
         self._address = address
+        self._clock = clock
         self._idle: list[Connection] = []
         self._owner: object = None
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
 
-    async def exchange(self, data: bytes, connect: float, read: float) -> Response:
-        """Return the answer to a request, on an idle connection or a new one. ``connect`` and ``read`` limit the seconds."""
+    async def exchange(self, data: bytes, *, connect: float, read: float, until: float) -> Response:
+        """Return the answer to a request, on an idle connection or a new one.
+
+        ``connect`` and ``read`` limit the seconds, and ``until`` limits the whole, by the clock.
+        """
         while True:
             idle = self._taken()
-            connection = idle or await self._wire.connect(self._address, connect)
+            connection = idle or await self._wire.connect(self._address, self._limited(connect, until))
             try:
-                response = await connection.exchange(data, read)
+                response = await connection.exchange(data, self._limited(read, until))
             except Stale:
                 connection.close()
                 self.close()  # the others were idle for longer
                 if idle is None:
                     raise
                 continue
-            except BaseException:
+            except BaseException as error:
                 connection.close()
+                if idle is not None and isinstance(error, TimeoutError):
+                    self.close()  # a firewall may have dropped them all: the next attempt makes a new connection
                 raise
             if response.reusable:
                 self._give(connection)
             else:
                 connection.close()
             return response
+
+    def _limited(self, seconds: float, until: float) -> float:
+        return min(seconds, max(until - self._clock(), 1e-3))
 
     def _taken(self) -> Connection | None:
         with self._lock:
@@ -135,10 +144,12 @@ class Sockets(_Secured):
 
     async def connect(self, address: Address, seconds: float) -> Connection:
         """Return a new connection."""
+        until = time.monotonic() + seconds
         plain = socket.create_connection((address.host, address.port), timeout=seconds)
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if address.secure:
+                plain.settimeout(max(until - time.monotonic(), 1e-3))
                 return _Socket(self.context().wrap_socket(plain, server_hostname=address.host))
         except BaseException:
             plain.close()
