@@ -49,8 +49,7 @@ def main() -> None:
 
 def take_pictures(browser: Chromium, url: str) -> None:
     """Take a picture of each page."""
-    began = time.monotonic()
-    time.sleep(max(0.0, END / SPEED - (time.monotonic() - began)))
+    time.sleep(END / SPEED)
     picture(browser, url, "overview", height=330)
     picture(browser, f"{url}/experiments/chat", "experiment", height=1150)
     decision = rewarded(url)

@@ -209,7 +209,7 @@ def test_the_story_is_printed(played):
     times = {second: f"{second // 60:.0f}:{second % 60:02.0f}" for second in providers.STORY}
     for second, text in providers.STORY.items():
         assert (f"\n{times[second]}  --- {text} ---\n" in printed) == (second < SECONDS)
-    assert re.search(r"^\d:\d\d  warning, chat: arm 'swift' changed", printed, re.MULTILINE)
+    assert re.search(r"^\d:\d\d  warning, chat: Arm 'swift' changed", printed, re.MULTILINE)
     assert re.search(r"^2:45  swift +\d+ %  atlas +\d %  cirrus +9\d %   chat: ", printed, re.MULTILINE)
 
 

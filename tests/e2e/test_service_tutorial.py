@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from helpers.serving import Server
+from helpers.serving import Local, Server
 from robandit.service import experiments
-from robandit.service.dashboard import charts, create, looks, overview, pages, sessions, timeline
+from robandit.service.dashboard import charts, looks, overview, pages, sessions, timeline
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -35,7 +35,7 @@ def test_the_pictures_are_those_of_the_script():
     for page in (PAGE, HOW_TO, ROOT / "README.md"):
         used |= set(re.findall(r"figures/dashboard-(\w+)\.png", page.read_text(encoding="utf-8")))
     made = set(re.findall(r'"(overview|experiment|decision|new)"', script))
-    assert used <= made
+    assert used == made
     assert {path.stem.removeprefix("dashboard-") for path in (DOCS / "figures").glob("dashboard-*.png")} == made
 
 
@@ -55,9 +55,11 @@ def test_the_pages_name_the_limits_of_the_code():
     assert "at least every\nten seconds" in deploy
 
 
-def test_the_tutorial_names_what_the_form_has():
-    labels = {"name", "arms", *create._OPTIONAL}
-    assert {"unit", "reward_window"} <= labels
+def test_the_tutorial_names_what_the_form_has(tmp_path):
     text = PAGE.read_text(encoding="utf-8")
-    for words in ("*New experiment*", "*More settings*", "one per line"):
-        assert words in text
+    with Local(tmp_path / "robandit.db") as local:
+        page = local.call("GET", "/new").body.decode()
+    for words in re.findall(r"(?<!\*)\*([A-Z][a-z ]+)\*(?!\*)", text):
+        assert f">{words}<" in page
+    for words in ("Unit of the rewards", "Reward window, in seconds", "Rewards are costs"):
+        assert words in page

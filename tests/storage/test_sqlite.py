@@ -268,3 +268,13 @@ def test_backups_that_are_refused(store, path, tmp_path):
         SqliteStore.backup(str(path), tmp_path / "absent" / "copy.db")
     assert not os.path.exists(tmp_path / "copy2.db")
     assert not list(tmp_path.glob("*.part*"))
+
+
+# --- counting ---------------------------------------------------------------------------------------------------------------
+
+
+def test_json_that_sqlite_cannot_read_is_counted_without_an_arm(store):
+    deep = b'{"arm":"a","context":%b%b}' % (b"[" * 1_500, b"]" * 1_500)
+    store.commit([event(1), event(2, payload=deep)], ())
+    with reading(store) as reader:
+        assert sorted(reader.tallies(1, 0, 2), key=str) == [("decided", "a", 1), ("decided", None, 1)]

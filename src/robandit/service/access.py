@@ -87,23 +87,32 @@ class Keys:
         if header is None:
             raise Refusal("no-key", "This call needs a key: send the header Authorization: Bearer KEY", _CHALLENGE)
         scheme, _, given = header.decode("latin-1").partition(" ")
-        prefix, _, rest = given.strip().partition("_")
+        key = self.find(given.strip())
+        if scheme.lower() != "bearer" or key is None:
+            raise Refusal("no-key", "The key is not known: check the header Authorization: Bearer KEY", _CHALLENGE)
+        if ended := _end_of(key, now):
+            raise Refusal("no-key", f"The key {key.id} {ended}: ask for a new one", _CHALLENGE)
+        return key
+
+    def find(self, given: str) -> StoredKey | None:
+        """Return what is stored of a key, also if it has ended, or None if it is not known."""
+        prefix, _, rest = given.partition("_")
         id, _, secret = rest.partition("_")
         key = self._keys.get(id, NOBODY)
         right = hmac.compare_digest(key.hash, _hash(secret))
-        if scheme.lower() != "bearer" or prefix != _PREFIX or not right or key is NOBODY:
-            raise Refusal("no-key", "The key is not known: check the header Authorization: Bearer KEY", _CHALLENGE)
-        if key.revoked is not None:
-            raise Refusal("no-key", f"The key {key.id} is revoked: ask for a new one", _CHALLENGE)
-        if key.expires is not None and now >= key.expires:
-            raise Refusal("no-key", f"The key {key.id} has expired: ask for a new one", _CHALLENGE)
-        return key
+        return key if right and prefix == _PREFIX and key is not NOBODY else None
 
     def valid(self, id: str, now: float) -> StoredKey | None:
         """Return the key with an id, or None if it is revoked or has expired."""
         key = self._keys.get(id)
-        ended = key is None or key.revoked is not None or (key.expires is not None and now >= key.expires)
-        return None if ended else key
+        return None if key is None or _end_of(key, now) else key
+
+
+def _end_of(key: StoredKey, now: float) -> str:
+    """Return why a key is no longer valid, or "" if it is."""
+    if key.revoked is not None:
+        return "is revoked"
+    return "has expired" if key.expires is not None and now >= key.expires else ""
 
 
 def may(key: StoredKey, scope: str, experiment: str | None) -> bool:

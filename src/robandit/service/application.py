@@ -142,7 +142,7 @@ class Service:
         return hasattr(self, "state") and self.state.engine.loaded
 
     def end_streams(self) -> None:
-        """End the streams of the dashboard, which would go on as long as people look."""
+        """End the live updates of the dashboard, which otherwise stay open as long as a page is open."""
         if hasattr(self, "_site"):
             self._site.stopping.set()
 
@@ -201,7 +201,7 @@ class Service:
         if not self._authenticate:
             _check_local(host, origin)
         if isinstance(route, Page):
-            return await self._site.answer(route, parameters, scope, receive)
+            return await self._page(route, parameters, scope, receive)
         state = self.state
         if route.scope is not None:
             if self._authenticate:
@@ -212,7 +212,7 @@ class Service:
             else:
                 access.check(key, route.scope, parameters[0] if route.path.startswith("/v1/experiments/") else None)
             if self._active >= MOST_REQUESTS:
-                raise Refusal("unavailable", f"{self._active:,} calls are being answered: try again in a second", RETRY)
+                raise _overloaded(self._active)
         if not route.early and not state.engine.loaded:
             raise Refusal("unavailable", f"The server is {state.engine.progress}: try again in a second", RETRY)
         query = query_of(scope["query_string"], route)
@@ -226,6 +226,15 @@ class Service:
         finally:
             self._bodies.free(body)
 
+    async def _page(self, page: Page, parameters: tuple[str, ...], scope: Scope, receive: Receive) -> Answer:
+        if self._active >= MOST_REQUESTS:
+            raise _overloaded(self._active)
+        self._active += 1
+        try:
+            return await self._site.answer(page, parameters, scope, receive)
+        finally:
+            self._active -= 1
+
     async def _handled(self, route: Route, request: Request) -> Answer:
         self._active += 1
         try:
@@ -238,7 +247,7 @@ class Service:
         if problem.status == 404 and any(
             b"text/html" in value for name, value in scope["headers"] if name == b"accept"
         ):
-            return problem_page(problem)
+            return problem_page(problem, headers=headers)
         return Answer(problem.status, encode(problem), MEDIA, headers)
 
     async def _explained(self, error: Exception) -> tuple[Problem, Headers]:
@@ -250,6 +259,10 @@ class Service:
         if isinstance(error, StoreError) and self.state.engine.failure is None:  # reading failed
             self._on_failure(error)
         return problem_of(error)
+
+
+def _overloaded(active: int) -> Refusal:
+    return Refusal("unavailable", f"{active:,} calls are being answered: try again in a second", RETRY)
 
 
 def _check_local(host: bytes | None, origin: bytes | None) -> None:

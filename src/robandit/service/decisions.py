@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,8 @@ from robandit.service.problems import Refusal, problem_of
 from robandit.service.state import State
 
 SPARE_LEVELS = 50
+MOST_LEVELS = 200  # of a context: stores and other programs read it, too, and SQLite stops at 1,000
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _decision = decoder(bodies.NewDecision)
 _reward = decoder(bodies.NewReward)
 _items = decoder(bodies.Items)
@@ -164,12 +167,22 @@ def _check_context(context: bytes) -> None:
 
     The brackets leave room for the levels of the answers that will hold it.
     """
+    rule = f"JSON in UTF-8 with numbers that fit 64-bit floats, nested at most {MOST_LEVELS} levels deep"
+    if context.count(b"[") + context.count(b"{") > MOST_LEVELS and _depth(context) > MOST_LEVELS:
+        raise Refusal("invalid", f"context must be {rule}", parameter="context", rule=rule)
     try:
         msgspec.json.decode(b"[" * SPARE_LEVELS + context + b"]" * SPARE_LEVELS)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        rule = "JSON in UTF-8 with numbers that fit 64-bit floats, not nested deeply"
         reason = str(error).partition(" - at ")[0][:100]
         raise Refusal("invalid", f"context must be {rule}: {reason}", parameter="context", rule=rule) from None
+
+
+def _depth(context: bytes) -> int:
+    depth = deepest = 0
+    for byte in _STRINGS.sub(b"", context):
+        depth += (byte in b"[{") - (byte in b"]}")
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _learn(experiment: Experiment, body: Any) -> Recorded:

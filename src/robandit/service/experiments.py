@@ -18,7 +18,7 @@ from robandit.service.http import Answer, Request, answer
 from robandit.service.state import State
 from robandit.service.studies import Study
 
-MANY_OPEN = 0.8  # the share of max_open from which on a warning is given
+MANY_OPEN = 0.8  # warn when this share of max_open is open
 AT_ONCE = 100  # experiments that are listed before other calls have a turn
 _settings = decoder(bodies.NewExperiment)
 _arm = decoder(bodies.NewArm)

@@ -27,7 +27,7 @@ async def readyz(state: State, request: Request) -> Answer:
 async def metrics(state: State, request: Request) -> Answer:
     """Handle GET /metrics."""
     experiments = sorted(state.engine.experiments.values(), key=lambda experiment: experiment.name)
-    await state.studies.refresh(experiments, growth=GROWTH, patience=PATIENCE)
+    await state.studies.refresh("metrics", experiments, growth=GROWTH, patience=PATIENCE)
     studies = [(each, study) for each in experiments if (study := state.studies.newest(each)) is not None]
     tails = [({"experiment": each.name}, study.heaviest()) for each, study in studies]
     text = state.metrics.text(

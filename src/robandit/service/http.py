@@ -195,10 +195,10 @@ class Bodies:
         self.bytes = 0
         """The size of all bodies whose requests are not answered yet."""
 
-    async def read(self, receive: Receive, length: bytes | None) -> bytes:
+    async def read(self, receive: Receive, length: bytes | None, most: int = LARGEST_BODY) -> bytes:
         """Return the body of a request. One that is too large is refused before it is read. Call `free` when it is answered."""
-        if length is not None and (len(length) > 9 or not length.isdigit() or int(length) > LARGEST_BODY):
-            raise _too_large()
+        if length is not None and (len(length) > 9 or not length.isdigit() or int(length) > most):
+            raise _too_large(most)
         parts: list[bytes] = []
         size = 0
         try:
@@ -211,8 +211,8 @@ class Bodies:
                     size += len(part)
                     self.bytes += len(part)
                     parts.append(part)
-                    if size > LARGEST_BODY:
-                        raise _too_large()
+                    if size > most:
+                        raise _too_large(most)
                     if self.bytes > LARGEST_BODIES:
                         text = (
                             f"The bodies of all calls take more than {LARGEST_BODIES >> 20} MiB: try again in a second"
@@ -232,5 +232,7 @@ class Bodies:
         self.bytes -= len(body)
 
 
-def _too_large() -> Refusal:
+def _too_large(most: int) -> Refusal:
+    if most < LARGEST_BODY:
+        return Refusal("too-large", f"The body is larger than {most >> 10} KiB: send a smaller one")
     return Refusal("too-large", f"The body is larger than {LARGEST_BODY >> 20} MiB: send several smaller batches")

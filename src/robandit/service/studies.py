@@ -50,18 +50,19 @@ class Studies:
         self._newest: weakref.WeakKeyDictionary[Experiment, Study] = weakref.WeakKeyDictionary()
         self._turn = asyncio.Semaphore(1)
         self._waiting = 0
-        self._refreshing: asyncio.Task[None] | None = None
+        self._refreshing: dict[str, asyncio.Task[None]] = {}
+        """Whoever asks for studies waits for their own."""
 
     def newest(self, experiment: Experiment) -> Study | None:
         """Return the newest study since the last reset, however old, or None."""
         study = self._newest.get(experiment)
         return None if study is None or study.epoch != experiment.epoch else study
 
-    async def refresh(self, experiments: Sequence[Experiment], *, growth: float, patience: float) -> None:
+    async def refresh(self, who: str, experiments: Sequence[Experiment], *, growth: float, patience: float) -> None:
         """Study experiments again whose rewards have grown. Wait at most ``patience`` seconds; the rest is done meanwhile."""
-        if self._refreshing is None or self._refreshing.done():
-            self._refreshing = asyncio.create_task(self._refresh(experiments, growth))
-        await asyncio.wait({self._refreshing}, timeout=patience)
+        if who not in self._refreshing or self._refreshing[who].done():
+            self._refreshing[who] = asyncio.create_task(self._refresh(experiments, growth))
+        await asyncio.wait({self._refreshing[who]}, timeout=patience)
 
     async def _refresh(self, experiments: Sequence[Experiment], growth: float) -> None:
         for experiment in experiments:

@@ -10,6 +10,7 @@ from hypothesis import given
 
 from robandit.service.dashboard import charts
 from robandit.service.dashboard.timeline import Column
+from robandit.wording import visible
 
 NAMES = st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=40, unique=True)
 
@@ -74,7 +75,7 @@ def test_names_are_inert(name):
     assert "<script" not in text
     assert not re.search(r"\son\w+=", text)
     data = json.loads(unescape(re.search(r'data-columns="([^"]+)"', text)[1]))
-    assert data["arms"][0][0] == hostile
+    assert data["arms"][0][0] == visible(hostile)
 
 
 def test_an_interval_without_a_limit_fades_to_the_edge():

@@ -15,7 +15,7 @@ from robandit.service.dashboard import sessions
 from robandit.service.dashboard.pages import PAGES
 
 SETTINGS = {"arms": ["a", "b"]}
-# Written by hand: the scope that each page needs, None if nobody must be logged in. A new page fails until it is here.
+# Written by hand: the scope that each page needs, None if it needs no login. A new page fails until it is here.
 EXPECTED = {
     "GET /": "read",
     "GET /live": "read",
@@ -145,8 +145,9 @@ def test_the_cookie_holds_a_random_token_and_not_the_key(local):
 
 
 def test_over_tls_the_cookie_is_sent_over_tls_only(local):
-    assert "Secure" in Person(local, origin="https://bandit.example").log_in(local.admin).headers["set-cookie"]
-    assert "Secure" not in Person(local, origin="http://bandit.example").log_in(local.admin).headers["set-cookie"]
+    host = "bandit.example"
+    assert "Secure" in Person(local, host=host, origin=f"https://{host}").log_in(local.admin).headers["set-cookie"]
+    assert "Secure" not in Person(local, host=host, origin=f"http://{host}").log_in(local.admin).headers["set-cookie"]
 
 
 def test_servers_on_other_ports_have_other_cookies(local):
@@ -162,7 +163,7 @@ def test_a_wrong_key_is_refused_in_words(local, key):
     person = Person(local)
     answer = person.log_in(key)
     assert (answer.status, person.cookie) == (401, "")
-    assert "The key is not known: check it" in words(answer.body)
+    assert "The key is not known: copy the whole key" in words(answer.body)
     assert "Authorization" not in words(answer.body)
     assert not key or key not in words(answer.body)
 
@@ -171,7 +172,7 @@ def test_a_key_that_may_not_read_cannot_log_in(local):
     key, stored = made_key(["decide", "reward"], now=time.time())
     local.service.state.keys.put(stored)
     answer = Person(local).log_in(key)
-    assert answer.status == 401
+    assert answer.status == 403
     assert "lacks the scope read" in words(answer.body)
 
 
@@ -235,7 +236,7 @@ def test_logging_in_again_ends_the_session_before(local, admin):
     assert admin.get("/").status == 200
 
 
-def test_there_are_at_most_so_many_sessions(monkeypatch):
+def test_the_number_of_sessions_is_limited(monkeypatch):
     monkeypatch.setattr(sessions, "MOST_SESSIONS", 3)
     known = sessions.Sessions()
     tokens = [known.open("k", 0.0) for _ in range(4)]
@@ -250,6 +251,23 @@ def test_there_are_at_most_so_many_sessions(monkeypatch):
 )
 def test_odd_cookies_are_nobodys(local, cookie):
     assert Person(local).get("/", cookie=cookie.encode().decode("latin-1")).status == 303
+
+
+@pytest.mark.parametrize(
+    "other", ['foo={"a":1}', "foo=a b", "a@b=1", "a/b=1", "justvalue", "=x", "robandit2=y", "\u00e9=1"]
+)
+def test_odd_cookies_of_other_programs_do_no_harm(local, admin, other):
+    for cookie in (f"{other}; {admin.cookie}", f"{admin.cookie}; {other}", f"{other};{admin.cookie}"):
+        assert admin.get("/", cookie=cookie.encode().decode("latin-1")).status == 200
+
+
+def test_a_revoked_or_expired_key_cannot_log_in(local):
+    for change in ({"revoked": 1.0}, {"expires": 1.0}):
+        key, stored = made_key(["read"], now=0.0)
+        local.service.state.keys.put(stored._replace(**change))
+        answer = Person(local).log_in(key)
+        assert answer.status == 401
+        assert "is revoked or has expired" in words(answer.body)
 
 
 # --- where to go after logging in ---------------------------------------------------------------------------------------------
@@ -309,6 +327,43 @@ def test_forms_of_other_sites_are_refused(local, admin, site):
     assert admin.ask("POST", "/experiments/mine/change", form, sec_fetch_site=site).status == 403
     assert Person(local).ask("POST", "/login", {"key": local.admin}, sec_fetch_site=site).status == 403
     assert not local.engine.experiments["mine"].paused
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "https://evil.example", "null", "http://127.0.0.1:9"])
+def test_without_sec_fetch_site_the_origin_decides(local, admin, origin):
+    """Browsers send that header only over TLS, and to this machine."""
+    assert Person(local).ask("POST", "/login", {"key": local.admin}, origin=origin).status == 403
+    form = {"action": "pause", "token": admin.token("/")}
+    assert admin.ask("POST", "/experiments/mine/change", form, origin=origin).status == 403
+    assert Person(local).ask("POST", "/login", {"key": local.admin}, origin="http://127.0.0.1").status == 303
+
+
+def test_large_bodies_need_a_session(local, admin):
+    large = {"key": "x" * 20_000}
+    assert Person(local).ask("POST", "/login", large).status == 413
+    assert Person(local).ask("POST", "/new", large).status == 401
+    assert admin.ask("POST", "/new", {"name": "x" * (5 << 20)}).status == 413
+    assert local.service._bodies.bytes == 0
+
+
+def test_a_form_is_not_read_before_the_session_is_checked(local):
+    async def receive():
+        raise AssertionError("the body was read")
+
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "raw_path": b"/new",
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1")],
+    }
+    local.run(asyncio.wait_for(local.service(scope, receive, send), 10))
+    assert sent[0]["status"] == 401
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "multipart/form-data; boundary=x"])
@@ -382,8 +437,8 @@ def test_a_browser_gets_a_page_and_a_program_gets_a_problem(local, admin):
         ("/experiments/mine?wndow=1h", 422, "no parameter 'wndow'"),
         ("/experiments/mine/decision", 422, "id is missing"),
         ("/experiments/mine/decision?id=none", 404, "decision 'none' is not known"),
-        ("/?page=0", 422, "page = 0 must be an integer >= 1"),
-        ("/?page=x", 422, "page = 'x' must be an integer >= 0"),
+        ("/?page=0", 422, "page = '0' must be an integer >= 1"),
+        ("/?page=x", 422, "page = 'x' must be an integer >= 1"),
         ("/assets/none.js", 404, "There is no file 'none.js'"),
     ],
 )
@@ -397,7 +452,9 @@ def test_the_rate_limits_pages_too(tmp_path):
     with Local(tmp_path / "robandit.db", authenticate=True, rate=2.0, tick=Clock(0.0)) as local:
         person = Person(local)
         person.log_in(local.admin)
-        assert [person.get("/").status for _ in range(3)] == [200, 200, 429]
+        answers = [person.get("/") for _ in range(3)]
+        assert [answer.status for answer in answers] == [200, 200, 429]
+        assert answers[-1].headers["retry-after"] == "1"
 
 
 def test_a_page_is_not_made_before_the_experiments_are_loaded(tmp_path):

@@ -113,6 +113,9 @@ def test_a_column_with_many_events_is_estimated(store, monkeypatch):
         line.catch_up(reader, 20_000, START + 1.0)
     (counts,) = [decisions for _, decisions, _ in line.columns(START + 1.0) if decisions]
     assert line.sampled
+    with reading(store) as reader:
+        line.catch_up(reader, 20_000, START + 1_000.0)
+    assert not line.sampled  # those columns have left the window
     assert sum(counts.values()) == pytest.approx(20_000, abs=2)
     deviation = math.sqrt(0.3 * 0.7 / 2_000)
     assert abs(counts["a"] / 20_000 - 0.3) < 5 * deviation

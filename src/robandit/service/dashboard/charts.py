@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from robandit.notebook import escaped
 from robandit.service.dashboard.timeline import MOST_COUNTED, Column
-from robandit.wording import share
+from robandit.wording import number, share, visible
 
 COLOURS = 8
 REST = "rest"
@@ -22,7 +22,7 @@ ESTIMATED = f'<p class="note">Estimated: of a column with more than {MOST_COUNTE
 def coloured(arms: Sequence[str], used: Mapping[str, int]) -> dict[str, str]:
     """Return the colour of each arm. If there are more arms than colours, the less used ones share a grey.
 
-    An arm keeps its colour while it is one of the most used: it is given by its place among all arms, unless another one has it.
+    A colour is given by the place among all arms, or is the next one that is free.
 
     >>> coloured(["a", "b"], {"b": 5})
     {'a': 'a0', 'b': 'a1'}
@@ -34,7 +34,7 @@ def coloured(arms: Sequence[str], used: Mapping[str, int]) -> dict[str, str]:
         if arm in chosen:
             free = next(colour % COLOURS for colour in range(place, place + COLOURS) if colour % COLOURS not in taken)
             taken[free] = arm
-    colours = {arm: f"a{number}" for number, arm in taken.items()}
+    colours = {arm: f"a{place}" for place, arm in taken.items()}
     return {arm: colours.get(arm, REST) for arm in arms}
 
 
@@ -51,7 +51,7 @@ def share_chart(
     if not total:
         return f'<p class="muted empty">No decisions in this window ({escaped(window)}).</p>'
     series = [
-        (arm, colour, [column.decisions.get(arm, 0) for column in columns])
+        (visible(arm), colour, [column.decisions.get(arm, 0) for column in columns])
         for arm, colour in colours.items()
         if colour != REST
     ]
@@ -66,7 +66,7 @@ def share_chart(
         "rewards": [column.rewards for column in columns],
     }
     words = f"Share of {count:,} decisions by arm, {window}: " + ", ".join(
-        f"{arm} {share(number / count)}" for arm, number in total.most_common(5)
+        f"{arm} {share(decisions / count)}" for arm, decisions in total.most_common(5)
     )
     most = max(column.rewards for column in columns)
     return (
@@ -74,7 +74,7 @@ def share_chart(
         f'<svg class="stack" viewBox="0 0 {len(columns)} 100" preserveAspectRatio="none" role="img" tabindex="0" '
         f'data-columns="{escaped(json.dumps(data, separators=(",", ":")))}" aria-label="{escaped(words)}">'
         f"{_stacks(columns, series)}</svg></div>"
-        f'<div class="plot low"><div class="scale" aria-hidden="true"><span>{most / width:.3g} /s</span><span>0</span></div>'
+        f'<div class="plot low"><div class="scale" aria-hidden="true"><span>{number(most / width)} /s</span><span>0</span></div>'
         f'<svg class="bars" viewBox="0 0 {len(columns)} 100" preserveAspectRatio="none" aria-hidden="true">'
         f"{_bars(columns, most)}</svg></div>"
         f'<div class="axis" aria-hidden="true">{_ends(columns, now)}</div>'
@@ -91,11 +91,11 @@ def _rest(column: Column, colours: Mapping[str, str]) -> int:
 def _stacks(columns: Sequence[Column], series: Sequence[tuple[str, str, list[int]]]) -> str:
     heights = [0.0] * len(columns)
     paths = []
-    for _, colour, numbers in series:
+    for _, colour, counts in series:
         path = []
-        for i, (column, number) in enumerate(zip(columns, numbers, strict=True)):
-            if number:
-                high = 100.0 * number / sum(column.decisions.values())
+        for i, (column, count) in enumerate(zip(columns, counts, strict=True)):
+            if count:
+                high = 100.0 * count / sum(column.decisions.values())
                 heights[i] += high
                 path.append(_rectangle(i, 100.0 - heights[i], high))
         if path:
@@ -115,19 +115,21 @@ def _bars(columns: Sequence[Column], most: int) -> str:
 def _ends(columns: Sequence[Column], now: float) -> str:
     """Return the times at the ends and in the middle of the axis, as ages."""
     ages = (now - columns[0].start, now - columns[len(columns) // 2].start)
-    return "".join(f"<span>{age_text(age)} ago</span>" for age in ages) + "<span>now</span>"
+    return "".join(f"<span>{age_text(max(1.0, age))} ago</span>" for age in ages) + "<span>now</span>"
 
 
 def age_text(seconds: float) -> str:
     """Return a duration in the largest unit that fits.
 
-    >>> age_text(3.2), age_text(90.0), age_text(7200.0), age_text(86400.0 * 40)
-    ('3 s', '1.5 min', '2 h', '40 days')
+    >>> age_text(0.012), age_text(3.2), age_text(59.7), age_text(90.0), age_text(86_400.0), age_text(86_400.0 * 40)
+    ('12 ms', '3.2 s', '1 min', '1.5 min', '1 day', '40 days')
     """
-    for unit, name in ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min")):
-        if seconds >= unit:
-            return f"{seconds / unit:.2g} {name}" if seconds < 10 * unit else f"{seconds / unit:.0f} {name}"
-    return f"{max(0.0, seconds):.0f} s"
+    if seconds < 0.9995:
+        return f"{1000.0 * max(0.0, seconds):.0f} ms"
+    units = ((86_400.0, "day"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+    size, unit = next(each for each in units if round(seconds / each[0], 1) >= 1.0)
+    text = f"{round(seconds / size, 1):g}" if seconds < 9.95 * size else f"{seconds / size:,.0f}"
+    return f"{text} {unit}{'s' if unit == 'day' and text != '1' else ''}"
 
 
 def share_bar(parts: Iterable[tuple[str, float]]) -> str:
@@ -137,7 +139,7 @@ def share_bar(parts: Iterable[tuple[str, float]]) -> str:
         if part > 0.0:
             paths.append(f'<path class="{colour}" d="M{x:.2f},0h{100.0 * part:.2f}v10h-{100.0 * part:.2f}z"/>')
             x += 100.0 * part
-    return f'<svg class="sharebar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{"".join(paths)}</svg>'
+    return f'<svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{"".join(paths)}</svg>'
 
 
 def swatch(colour: str) -> str:
@@ -148,8 +150,8 @@ def swatch(colour: str) -> str:
 
 
 def limits(values: Iterable[tuple[float, float, float]]) -> tuple[float, float]:
-    """Return the axis that fits means with their limits, of which those that are infinite run out of it."""
-    finite = [number for each in values for number in each if math.isfinite(number)]
+    """Return an axis that fits all finite values."""
+    finite = [value for each in values for value in each if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(finite, default=1.0)
     margin = 0.06 * (high - low) or 0.5 * abs(high) or 1.0
     return low - margin, high + margin

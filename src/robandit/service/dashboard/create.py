@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from robandit.decisions.settings import DEFAULT_OPEN, LONGEST_NAME, LONGEST_UNIT
 from robandit.errors import RobanditError
 from robandit.notebook import escaped
 from robandit.service import access, experiments
@@ -17,16 +18,16 @@ from robandit.service.problems import Problem, Refusal
 
 # The fields below the name and the arms: label, hint, and the attributes of the input.
 _OPTIONAL = {
-    "policy": ("Policy", "AdaKLUCB if empty. For example EpsilonGreedy(epsilon=0.05)", ""),
-    "unit": ("Unit of the rewards", "For people, such as ms or EUR", ' maxlength="20"'),
+    "policy": ("Policy", "Empty: AdaKLUCB. Another example: EpsilonGreedy(epsilon=0.05)", ""),
+    "unit": ("Unit of the rewards", "Shown on the dashboard, such as ms or EUR", f' maxlength="{LONGEST_UNIT}"'),
     "reward_window": (
         "Reward window, in seconds",
-        "A decision without a reward expires after it. Never, if empty",
+        "Decisions without a reward expire after it. Empty: they never expire",
         ' inputmode="decimal"',
     ),
-    "on_expiry": ("On expiry", "drop learns nothing; a number is learned in place of the reward", ""),
-    "max_open": ("Most open decisions", "100000 if empty", ' inputmode="numeric"'),
-    "seed": ("Seed", "Makes random choices repeatable. Drawn by the server, if empty", ' inputmode="numeric"'),
+    "on_expiry": ("On expiry", "Empty or drop: nothing is learned. A number: it is learned in place of the reward", ""),
+    "max_open": ("Most open decisions", f"Empty: {DEFAULT_OPEN:,}", ' inputmode="numeric"'),
+    "seed": ("Seed", "Makes random choices repeatable. Empty: the server draws one", ' inputmode="numeric"'),
 }
 _NUMBERS = ("reward_window", "on_expiry", "max_open", "seed")
 
@@ -86,14 +87,14 @@ def _form(visit: Visit, given: dict[str, str], problem: Problem | None) -> Answe
 
     costs = " checked" if given.get("minimize") == "true" else ""
     message = "" if problem is None else f'<p class="refused" role="alert" id="message">{escaped(problem.detail)}</p>'
-    more = "".join(field(name, *texts) for name, texts in _OPTIONAL.items())
+    rest = "".join(field(name, *texts) for name, texts in _OPTIONAL.items())
     opened = " open" if wrong in _OPTIONAL or any(given.get(name) for name in _OPTIONAL) else ""
     main = f"""<div class="narrow"><h1 class="title">New experiment</h1>{message}
 <form method="post" action="/new">{token_field(visit)}
-{field("name", "Name", "Letters, digits and . _ -", ' required maxlength="100"')}
+{field("name", "Name", "Letters, digits and . _ -", f' required maxlength="{LONGEST_NAME}"')}
 {field("arms", "Arms", "One per line", ' required rows="5"', "textarea")}
-<label class="check"><input type="checkbox" name="minimize" value="true"{costs}> The rewards are costs: small ones are good</label>
-<details class="more"{opened}><summary>More settings</summary>{more}</details>
+<label class="check"><input type="checkbox" name="minimize" value="true"{costs}> Rewards are costs (lower is better)</label>
+<details class="more"{opened}><summary>More settings</summary>{rest}</details>
 <button class="main">Create</button></form>
 <p class="note">Settings never change afterwards. Arms can be added, paused and retired.</p></div>"""
-    return page(visit, "New experiment", main, status=200 if problem is None else problem.status)
+    return page(visit, "New experiment", main, at="/new", status=200 if problem is None else problem.status)

@@ -7,7 +7,7 @@ from typing import Any
 
 from robandit.notebook import escaped
 from robandit.service import bodies
-from robandit.service.dashboard.experiment_page import duration
+from robandit.service.dashboard.charts import age_text
 from robandit.service.dashboard.layout import Visit, badge, definitions, page, table, time_text
 from robandit.service.dashboard.site import Site
 from robandit.service.http import Answer
@@ -47,10 +47,10 @@ def _story(made: bodies.Explanation, unit: str) -> str:
     chosen = "was chosen elsewhere and reported here" if made.observed else "was chosen"
     lines = [f"Arm <strong><bdi>{escaped(made.arm)}</bdi></strong> {chosen} at {time_text(made.time)}."]
     if made.expired is not None:
-        lines.append(f"No reward came within the window: it expired after {duration(made.expired - made.time)}.")
+        lines.append(f"No reward came within the window: it expired after {age_text(made.expired - made.time)}.")
     if made.reward is not None:
         value = f"<strong>{escaped(compact(made.reward.value, 6))} {escaped(unit)}</strong>"
-        after = duration(made.reward.time - made.time)
+        after = age_text(made.reward.time - made.time)
         learned = (
             "and was learned"
             if made.reward.outcome == "applied"

@@ -11,7 +11,9 @@ from robandit.decisions.events import payload_of
 from robandit.decisions.experiment import Experiment
 from robandit.diagnostics.study import Mean
 from robandit.diagnostics.tails import TailIndex
+from robandit.live.memory import SIZE
 from robandit.notebook import escaped
+from robandit.report.pieces import more, warning
 from robandit.service import bodies
 from robandit.service.dashboard import charts
 from robandit.service.dashboard.layout import (
@@ -31,14 +33,15 @@ from robandit.service.http import Answer
 from robandit.service.problems import Problem
 from robandit.service.studies import Study
 from robandit.storage import Event
-from robandit.wording import compact, counted, share
+from robandit.wording import compact, counted, number, share
 
 
 class Recent(NamedTuple):
-    """A decision, and the event that closed it, if there is one."""
+    """A decision, and the event that closed it, if there is one. A reset closes decisions without an event."""
 
     decided: Event
     closed: Event | None
+    open: bool
 
 
 def parts(
@@ -102,13 +105,14 @@ def show(
 <section aria-labelledby="tail"><h2 id="tail">Tails</h2>{live_part("tails", made["tails"])}</section>
 <section aria-labelledby="newest"><h2 id="newest">Newest decisions</h2>{live_part("recent", made["recent"])}
 {_find_decision(name)}</section>
-{manage(visit, summary) if visit.may_change(name) else ""}
+{manage(visit, summary, window) if visit.may_change(name) else ""}
 {_settings(summary)}
 """
     return page(
         visit,
         name,
         main,
+        at=address(here, window=window),
         live=address(f"{here}/live", window=window),
         status=200 if problem is None else problem.status,
     )
@@ -118,9 +122,7 @@ def _warnings(sentences: Sequence[str]) -> str:
     if not sentences:
         return ""
     items = "".join(f"<li>{escaped(each)}</li>" for each in sentences)
-    return (
-        f'<div class="warning" role="note"><strong>{counted(len(sentences), "warning")}</strong><ul>{items}</ul></div>'
-    )
+    return warning(f"<strong>{counted(len(sentences), 'warning')}</strong><ul>{items}</ul>")
 
 
 def _facts(summary: bodies.Summary, rate: float) -> str:
@@ -128,7 +130,7 @@ def _facts(summary: bodies.Summary, rate: float) -> str:
     facts = {
         "decisions": f"{counts.decisions:,}",
         "rewards": f"{counts.rewards:,}",
-        "rewards per second": f"{rate:.3g}",
+        "rewards per second": number(rate),
         "open decisions": f"{counts.open:,}",
         "expired": f"{counts.expired:,}",
         "late rewards": f"{counts.late:,}",
@@ -185,7 +187,7 @@ def _means_note(study: Study | None) -> str:
     if study is None:
         return '<p class="note">Means appear after the first rewards.</p>'
     return (
-        '<p class="note">Trimmed means with 95 % limits, from a sample of at most 2,048 rewards of each arm, at '
+        f'<p class="note">Trimmed means with 95 % limits, from a sample of at most {SIZE:,} rewards of each arm, at '
         f"{counted(study.rewards, 'reward')}. A side on which the rewards are skewed has no limit.</p>"
     )
 
@@ -204,7 +206,7 @@ def _tails(study: Study | None) -> str:
         f"{table('Tails', {'arm': '', 'left tail': 'words', 'right tail': 'words'}, rows)}"
         '<p class="note">The tail index with its 95 % interval. Below 2, the variance is infinite; below 1, so is the mean.</p>'
         f"<p>{escaped(diagnosis.policy.name)}: {escaped(diagnosis.words())}.</p>"
-        f'<details class="more"><summary>Which policy suits these rewards</summary>{advice}</details>'
+        f"{more('Which policy suits these rewards', advice)}"
     )
 
 
@@ -220,35 +222,32 @@ def _recent(summary: bodies.Summary, recent: Sequence[Recent]) -> str:
         return '<p class="muted empty">No decisions yet.</p>'
     here = f"/experiments/{summary.name}/decision"
     rows = []
-    for decided, closed in recent:
+    for each in recent:
+        decided = each.decided
         payload: Any = payload_of(decided)
         given = f" {badge('made elsewhere')}" if payload.given else ""
         link = f'<a href="{escaped(address(here, id=decided.id))}" title="{escaped(decided.id)}">{escaped(_short(decided.id))}</a>'
         rows.append(
             f'<tr><th scope="row" class="id">{link}</th><td>{time_text(decided.time, ago=True)}</td>'
             f'<td class="words"><bdi>{escaped(payload.arm)}</bdi>{given}</td>'
-            f"{_outcome(decided, closed, summary.settings.unit)}</tr>"
+            f"{_outcome(each, summary.settings.unit)}</tr>"
         )
     heads = {"decision": "", "made": "", "arm": "words", "outcome": "words", "after": ""}
     return table("Newest decisions", heads, rows)
 
 
-def _outcome(decided: Event, closed: Event | None, unit: str) -> str:
-    if closed is None:
-        return '<td class="words"><span class="muted">open</span></td><td>–</td>'
-    payload: Any = payload_of(closed)
+def _outcome(each: Recent, unit: str) -> str:
+    if each.closed is None:
+        state = '<span class="muted">open</span>' if each.open else badge("reset")
+        return f'<td class="words">{state}</td><td>–</td>'
+    payload: Any = payload_of(each.closed)
     value = "" if payload.value is None else f" {compact(payload.value)} {escaped(unit)}"
-    words = "" if closed.kind == "rewarded" else badge(closed.kind)
-    return f'<td class="words">{words}{value}</td><td>{duration(closed.time - decided.time)}</td>'
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in words, such as 12 ms or 3 min."""
-    return f"{1000.0 * seconds:.0f} ms" if seconds < 1.0 else charts.age_text(seconds)
+    words = "" if each.closed.kind == "rewarded" else badge(each.closed.kind)
+    return f'<td class="words">{words}{value}</td><td>{charts.age_text(each.closed.time - each.decided.time)}</td>'
 
 
 def _short(id: str) -> str:
-    """Return the ends of an id. The middle of a UUID says least."""
+    """Return the ends of a long id."""
     return id if len(id) <= 20 else f"{id[:8]}…{id[-8:]}"
 
 
@@ -265,7 +264,7 @@ def _settings(summary: bodies.Summary) -> str:
         "policy": escaped(settings.policy),
         "rewards": "costs, minimised" if settings.minimize else "maximised",
         "seed": "drawn by the server" if settings.seed is None else str(settings.seed),
-        "reward window": "none" if settings.reward_window is None else f"{settings.reward_window:g} s",
+        "reward window": "none" if settings.reward_window is None else charts.age_text(settings.reward_window),
         "on expiry": "nothing is learned" if settings.on_expiry == "drop" else f"{settings.on_expiry:g} is learned",
         "most open decisions": f"{settings.max_open:,}",
         "resets": str(summary.epoch),

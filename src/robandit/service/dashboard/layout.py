@@ -44,8 +44,8 @@ class Visit:
         return access.may(self.key, "admin", experiment)
 
 
-def page(visit: Visit | None, title: str, main: str, *, live: str = "", status: int = 200) -> Answer:
-    """Return a page. ``live`` is the address of the stream of its changes; without a visit, there is no navigation."""
+def page(visit: Visit | None, title: str, main: str, *, at: str = "/", live: str = "", status: int = 200) -> Answer:
+    """Return a page. ``at`` is its address, and ``live`` that of its updates. Without a visit, there is no navigation."""
     text = f"""<!doctype html>
 <html lang="en">
 <head>
@@ -57,7 +57,7 @@ def page(visit: Visit | None, title: str, main: str, *, live: str = "", status: 
 <link rel="stylesheet" href="/assets/dashboard.css">
 <script src="/assets/dashboard.js" defer></script>
 </head>
-<body{f' data-live="{escaped(live)}"' if live else ""}>
+<body data-page="{escaped(at)}"{f' data-live="{escaped(live)}"' if live else ""}>
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 <a class="brand" href="/"><img src="/assets/mark.svg" alt="" width="24" height="24">Robandit</a>
@@ -90,13 +90,14 @@ def _navigation(visit: Visit | None) -> str:
     return f'<nav aria-label="Pages">{links}</nav><span class="status" id="live" role="status"></span>{who}'
 
 
-def problem_page(problem: Problem, visit: Visit | None = None) -> Answer:
+def problem_page(problem: Problem, visit: Visit | None = None, headers: Headers = ()) -> Answer:
     """Return the page that explains why a request failed."""
     way = '<a href="/login">Log in</a>' if problem.code == "no-key" else '<a href="/">All experiments</a>'
     main = (
         f'<h1 class="title">{escaped(problem.title)}</h1><p class="refused">{escaped(problem.detail)}</p><p>{way}</p>'
     )
-    return page(visit, problem.title, main, status=problem.status)
+    made = page(visit, problem.title, main, status=problem.status)
+    return made._replace(headers=(*made.headers, *headers))
 
 
 def redirect(to: str, headers: Headers = ()) -> Answer:
@@ -119,13 +120,16 @@ def live_part(id: str, content: str, *, tag: str = "div", attributes: str = "") 
     return f'<{tag} id="{id}"{" " if attributes else ""}{attributes}>{content}</{tag}>'
 
 
-def table(label: str, heads: Mapping[str, str], rows: Iterable[str], kind: str = "") -> str:
-    """Return a table in a box that scrolls sideways. ``heads`` has the names of the columns and their classes."""
+def table(label: str, heads: Mapping[str, str], rows: Iterable[str], kind: str = "", *, body: str = "") -> str:
+    """Return a table in a box that scrolls sideways.
+
+    ``heads`` has the names of the columns and their classes, and ``body`` is the id of the element around the rows.
+    """
     cells = "".join(f'<th scope="col" class="{style}">{escaped(text)}</th>' for text, style in heads.items())
     head = f"<thead><tr>{cells}</tr></thead>" if cells else ""
     return (
         f'<div class="box" tabindex="0" role="region" aria-label="{escaped(label)}"><table class="rows {kind}">{head}'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<tbody{f' id={body}' if body else ''}>{''.join(rows)}</tbody></table></div>"
     )
 
 

@@ -1,6 +1,6 @@
 """What pages show of experiments, as parts of HTML that are made again when something has changed.
 
-All people who look at the same page share a look, so that it is made once, however many they are.
+All viewers of a page share one look, so it is made once.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ STUDY_PAUSE = 1.0  # seconds between two studies, or more:
 STUDY_SHARE = 0.05  # the share of a core that studies of one experiment may take
 FAILED_PAUSE = 60.0  # seconds after a study that failed
 PATIENCE = 0.3  # seconds that a page waits for its first study
+MOST_READING = 2  # looks that read the log at the same time; the other threads are for other calls
 RECENT = 12  # decisions in the list
 RATE_SPAN = 30.0  # seconds over which rates are averaged
 
@@ -33,11 +34,12 @@ RATE_SPAN = 30.0  # seconds over which rates are averaged
 class Look:
     """What the page of one experiment shows, for one window of time."""
 
-    def __init__(self, state: State, experiment: Experiment, window: str) -> None:
-        """Start without content."""
+    def __init__(self, state: State, experiment: Experiment, window: str, reading: asyncio.Semaphore) -> None:
+        """Start without content. ``reading`` limits the threads that read the log."""
         self.experiment = experiment
         self._state = state
         self._window = window
+        self._reading = reading
         self._timeline = Timeline(experiment, WINDOWS[window][1])
         self._rates = self._timeline if window == "5m" else Timeline(experiment, WINDOWS["5m"][1])
         self._parts: dict[str, str] = {}
@@ -66,7 +68,9 @@ class Look:
         state, experiment = self._state, self.experiment
         last, summary = experiment.seq, summary_of(experiment)
         await state.engine.settled()
-        recent = await asyncio.to_thread(self._read, state.engine.store, last, now)
+        async with self._reading:
+            recent = await asyncio.to_thread(self._read, state.engine.store, last, now)
+        recent = [each._replace(open=each.closed is None and experiment.is_open(each.decided.id)) for each in recent]
         return experiment_page.parts(
             experiment,
             summary,
@@ -86,7 +90,7 @@ class Look:
             if self._rates is not self._timeline:
                 self._rates.catch_up(reader, last, now)
             decided = reader.latest(self.experiment.number, "decided", last, RECENT)
-            return [Recent(event, self._end_of(reader, event.id, last)) for event in decided]
+            return [Recent(event, self._end_of(reader, event.id, last), False) for event in decided]
         finally:
             reader.close()
 
@@ -119,6 +123,7 @@ class Looks:
     def __init__(self, state: State) -> None:
         """Start without looks."""
         self._state = state
+        self._reading = asyncio.Semaphore(MOST_READING)
         self._looks: OrderedDict[tuple[int, str], Look] = OrderedDict()
 
     def at(self, experiment: Experiment, window: str) -> Look:
@@ -130,7 +135,7 @@ class Looks:
             del self._looks[each]  # removed, and its memory with it
         place = experiment.number, window
         if place not in self._looks:
-            self._looks[place] = Look(self._state, experiment, window)
+            self._looks[place] = Look(self._state, experiment, window, self._reading)
         self._looks.move_to_end(place)
         while len(self._looks) > MOST_LOOKS:
             self._looks.popitem(last=False)

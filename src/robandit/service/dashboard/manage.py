@@ -4,45 +4,53 @@ from __future__ import annotations
 
 import html
 
+from robandit.decisions.settings import LONGEST_NAME
 from robandit.notebook import escaped
 from robandit.service import bodies
-from robandit.service.dashboard.layout import Visit, badge, table, token_field
+from robandit.service.dashboard.layout import Visit, address, badge, table, token_field
 
 
-def manage(visit: Visit, summary: bodies.Summary) -> str:
-    """Return the forms for an experiment."""
-    paused = summary.state == "paused"
-    about = (
-        "It makes no decisions; rewards are still learned." if paused else "While it is paused, it makes no decisions."
-    )
-    rows = (_arm_row(visit, summary.name, arm) for arm in summary.arms)
+def manage(visit: Visit, summary: bodies.Summary, window: str) -> str:
+    """Return the forms for an experiment. The page that follows shows the same window of time."""
+    forms = _Forms(visit, address(f"/experiments/{summary.name}/change", window=window))
+    if summary.state == "paused":
+        button = forms.button("resume", "Resume the experiment")
+        about = "It makes no decisions; rewards are still learned."
+    else:
+        button = forms.button("pause", "Pause the experiment")
+        about = "While it is paused, it makes no decisions."
+    rows = (forms.arm_row(arm) for arm in summary.arms)
+    field = f'<input name="arm" required maxlength="{LONGEST_NAME}" autocomplete="off">'
     return f"""<section aria-labelledby="manage"><h2 id="manage">Change</h2>
-<p>{_button(visit, summary.name, "resume" if paused else "pause", "Resume the experiment" if paused else "Pause the experiment")}
-<span class="muted">{about}</span></p>
-<form class="inline" method="post" action="/experiments/{summary.name}/change">{token_field(visit)}
-<input type="hidden" name="action" value="add-arm">
-<label>New arm <input name="arm" required maxlength="100" autocomplete="off"></label><button>Add</button></form>
+<p>{button} <span class="muted">{about}</span></p>
+{forms.start("inline")}<input type="hidden" name="action" value="add-arm"><label>New arm {field}</label><button>Add</button></form>
 {table("Change arms", {}, rows)}</section>"""
 
 
-def _arm_row(visit: Visit, name: str, arm: bodies.Arm) -> str:
-    buttons = ""
-    if arm.state == "active":
-        buttons = _button(visit, name, "pause-arm", "Pause", arm.arm)
-    elif arm.state == "paused":
-        buttons = _button(visit, name, "resume-arm", "Resume", arm.arm)
-    if arm.state != "retired":
-        retire = _button(visit, name, "retire-arm", "Retire for good", arm.arm)
-        buttons += f"<details><summary>Retire…</summary><p>A retired arm never comes back. {retire}</p></details>"
-    return f'<tr><th scope="row"><bdi>{escaped(arm.arm)}</bdi> {badge(arm.state)}</th><td class="words actions">{buttons}</td></tr>'
+class _Forms:
+    """The forms of a page, all of which are sent to one address."""
 
+    def __init__(self, visit: Visit, to: str) -> None:
+        self._visit = visit
+        self._to = to
 
-def _button(visit: Visit, name: str, action: str, text: str, arm: str = "") -> str:
-    field = (
-        f'<input type="hidden" name="arm" value="{html.escape(arm)}">' if arm else ""
-    )  # exact, also if it cannot be seen
-    label = f' aria-label="{escaped(f"{text}: {arm}")}"' if arm else ""
-    return (
-        f'<form method="post" action="/experiments/{name}/change">{token_field(visit)}{field}'
-        f'<button name="action" value="{action}"{label}>{escaped(text)}</button></form>'
-    )
+    def start(self, kind: str = "") -> str:
+        return f'<form class="{kind}" method="post" action="{escaped(self._to)}">{token_field(self._visit)}'
+
+    def button(self, action: str, text: str, arm: str = "") -> str:
+        label = f' aria-label="{escaped(f"{text}: {arm}")}"' if arm else ""
+        # The name is exact, also if it has characters that cannot be seen.
+        field = f'<input type="hidden" name="arm" value="{html.escape(arm)}">' if arm else ""
+        return f'{self.start()}{field}<button name="action" value="{action}"{label}>{escaped(text)}</button></form>'
+
+    def arm_row(self, arm: bodies.Arm) -> str:
+        buttons = ""
+        if arm.state == "active":
+            buttons = self.button("pause-arm", "Pause", arm.arm)
+        elif arm.state == "paused":
+            buttons = self.button("resume-arm", "Resume", arm.arm)
+        if arm.state != "retired":
+            retire = self.button("retire-arm", "Retire for good", arm.arm)
+            buttons += f"<details><summary>Retire…</summary><p>A retired arm never comes back. {retire}</p></details>"
+        name = f"<bdi>{escaped(arm.arm)}</bdi> {badge(arm.state)}"
+        return f'<tr><th scope="row">{name}</th><td class="words actions">{buttons}</td></tr>'

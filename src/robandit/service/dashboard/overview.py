@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from robandit.decisions.experiment import Experiment
 from robandit.notebook import escaped
@@ -13,7 +14,7 @@ from robandit.service.dashboard import charts
 from robandit.service.dashboard.layout import Visit, address, badge, page, table, time_text
 from robandit.service.dashboard.site import Site
 from robandit.service.experiments import summary_of, warnings_of
-from robandit.service.http import Answer, integer
+from robandit.service.http import Answer
 from robandit.service.problems import Refusal
 from robandit.service.studies import Study
 from robandit.wording import counted, share
@@ -23,44 +24,59 @@ GROWTH = 0.1  # the rewards of an experiment are studied again for its warnings 
 AT_ONCE = 20  # rows that are made before other calls have a turn
 
 
+class Chosen(NamedTuple):
+    """What a page of the list shows."""
+
+    experiments: list[Experiment]
+    page: int
+    text: str
+    """What was searched for."""
+    matching: int
+    """The number of experiments that have the text in their names."""
+
+
 async def overview(site: Site, visit: Visit) -> Answer:
     """Handle GET /."""
-    found, number, text = chosen(site, visit)
-    rows = await row_parts(site, found)
+    found = chosen(site, visit)
+    rows = await row_parts(site, found.experiments)
     total = sum(access.may(visit.key, "read", name) for name in site.state.engine.experiments)
     heads = {"experiment": "", "state": "words", "arms": "", "decisions": "", "open": "", "most used arm": "words"}
     heads |= {"rewards by arm": "bar", "last event": ""}
-    shown = table("Experiments", heads, (f'<tr id="{id}">{row}</tr>' for id, row in rows.items()), "overview")
+    shown = table("Experiments", heads, [joined(rows)], "overview", body="rows")
     if not total:
         shown = _empty(visit)
+    elif not found.matching:
+        shown = f'<p class="muted empty">No experiment has {escaped(repr(found.text))} in its name.</p>'
     elif not rows:
-        shown = f'<p class="muted empty">No experiment has {escaped(repr(text))} in its name.</p>'
+        shown = f'<p class="muted empty">There is no page {found.page:,}.</p>'
     main = f"""<div class="head"><h1 class="title">Experiments</h1><span class="muted">{counted(total, "experiment")}</span></div>
-{_search(text) if total > 1 else ""}{shown}{_pages(len(matching(site, visit, text)), number, text)}"""
+{_search(found.text) if total > 1 else ""}{shown}{_pages(found)}"""
     await site.state.engine.settled()
-    return page(visit, "Experiments", main, live=address("/live", q=text, page=str(number)))
+    query = {"q": found.text, "page": str(found.page)}
+    return page(visit, "Experiments", main, at=address("/", **query), live=address("/live", **query) if rows else "")
 
 
-def matching(site: Site, visit: Visit, text: str) -> list[Experiment]:
-    """Return the experiments that a person may see, whose names contain a text, by name."""
-    named = text.lower()
-    experiments = site.state.engine.experiments.values()
-    found = [each for each in experiments if named in each.name.lower() and access.may(visit.key, "read", each.name)]
-    return sorted(found, key=lambda each: each.name)
+def chosen(site: Site, visit: Visit) -> Chosen:
+    """Return the experiments that a person may see and has asked for, by name."""
+    text, given = visit.query.get("q", "").strip(), visit.query.get("page", "1")
+    if not given.isascii() or not given.isdigit() or len(given) > 9 or int(given) < 1:
+        rule = "an integer >= 1"
+        raise Refusal("invalid", f"page = {given[:40]!r} must be {rule}", parameter="page", rule=rule)
+    number, named = int(given), text.lower()
+    everything = site.state.engine.experiments.values()
+    found = [each for each in everything if named in each.name.lower() and access.may(visit.key, "read", each.name)]
+    found.sort(key=lambda each: each.name)
+    return Chosen(found[(number - 1) * PER_PAGE : number * PER_PAGE], number, text, len(found))
 
 
-def chosen(site: Site, visit: Visit) -> tuple[list[Experiment], int, str]:
-    """Return the experiments of the page that is asked for, its number, and the text that was searched."""
-    text = visit.query.get("q", "").strip()
-    number = integer(visit.query.get("page", "1"), "page")
-    if number < 1:
-        raise Refusal("invalid", "page = 0 must be an integer >= 1", parameter="page", rule="an integer >= 1")
-    return matching(site, visit, text)[(number - 1) * PER_PAGE : number * PER_PAGE], number, text
+def joined(rows: Mapping[str, str]) -> str:
+    """Return rows as elements of a table."""
+    return "".join(f'<tr id="{id}">{row}</tr>' for id, row in rows.items())
 
 
 async def row_parts(site: Site, experiments: Sequence[Experiment]) -> dict[str, str]:
     """Return the rows of experiments, by the ids of their elements. A row is made again when its experiment has changed."""
-    await site.state.studies.refresh(experiments, growth=GROWTH, patience=0.0)
+    await site.state.studies.refresh("dashboard", experiments, growth=GROWTH, patience=0.0)
     rows = {}
     for place, experiment in enumerate(experiments, start=1):
         made_of = experiment.seq, site.state.studies.newest(experiment)
@@ -107,14 +123,14 @@ def _search(text: str) -> str:
     )
 
 
-def _pages(count: int, number: int, text: str) -> str:
-    if count <= PER_PAGE:
+def _pages(found: Chosen) -> str:
+    if found.matching <= PER_PAGE:
         return ""
-    last = -(-count // PER_PAGE)
-    links = [
-        f'<a href="{escaped(address("/", q=text, page=str(each)))}"{" aria-current=page" if each == number else ""}>{each}</a>'
-        for each in range(1, last + 1)
-    ]
+    last = -(-found.matching // PER_PAGE)
+    links = []
+    for number in range(1, last + 1):
+        current = " aria-current=page" if number == found.page else ""
+        links.append(f'<a href="{escaped(address("/", q=found.text, page=str(number)))}"{current}>{number}</a>')
     return f'<nav class="windows pages" aria-label="More experiments">{"".join(links)}</nav>'
 
 

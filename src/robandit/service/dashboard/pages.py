@@ -13,16 +13,15 @@ from robandit.decisions.experiment import Experiment
 from robandit.errors import Overloaded, RobanditError
 from robandit.service import experiments
 from robandit.service.dashboard import create, decision_page, experiment_page, login, overview
-from robandit.service.dashboard.layout import HEADERS, Visit, redirect
+from robandit.service.dashboard.layout import HEADERS, Visit, address, redirect
 from robandit.service.dashboard.looks import TICK
 from robandit.service.dashboard.site import Page, Site
 from robandit.service.dashboard.timeline import WINDOWS, default_window
-from robandit.service.http import Answer, Parameter, Request
+from robandit.service.http import Answer, Handler, Parameter, Request
 from robandit.service.problems import Problem, Refusal
 
 MOST_STREAMS = 500
-HEARTBEAT = 10.0  # seconds of silence after which a stream sends something, so that it notices when the browser is gone
-_EXPERIMENT = "/experiments/{name}"
+HEARTBEAT = 10.0  # seconds of silence after which a stream says that it is alive, and notices if the browser is gone
 _FILES = {
     "report.css": ("robandit.report", b"text/css; charset=utf-8"),
     "dashboard.css": ("robandit.service.dashboard", b"text/css; charset=utf-8"),
@@ -60,7 +59,8 @@ async def change(site: Site, visit: Visit) -> Answer:
     except (Refusal, RobanditError) as error:
         problem, _ = await site.explain(error)
         return await _shown(site, visit, problem)
-    return redirect(f"/experiments/{visit.parameters[0]}#manage")
+    window = _asked(site, visit)[1]
+    return redirect(address(f"/experiments/{visit.parameters[0]}", window=window) + "#manage")
 
 
 async def _change(site: Site, visit: Visit) -> None:
@@ -90,13 +90,14 @@ async def live(site: Site, visit: Visit) -> Answer:
 
 async def live_overview(site: Site, visit: Visit) -> Answer:
     """Handle GET /live."""
-    shown = [each.name for each in overview.chosen(site, visit)[0]]
+    shown: list[Experiment] = []
 
     async def rows() -> dict[str, str]:
-        known = site.state.engine.experiments
-        made = await overview.row_parts(site, [known[name] for name in shown if name in known])
+        """Return the rows, or all of them as one part if other experiments are to be shown."""
+        before, shown[:] = shown[:], overview.chosen(site, visit).experiments
+        made = await overview.row_parts(site, shown)
         await site.state.engine.settled()
-        return made
+        return made if shown == before else {"rows": overview.joined(made)}
 
     return _stream(site, visit, rows, lambda: True)
 
@@ -106,7 +107,9 @@ def _stream(
 ) -> Answer:
     """Return a stream of server-sent events with the parts of a page that have changed. It ends with the session."""
     if site.streams >= MOST_STREAMS:
-        raise Overloaded(f"{site.streams} pages are kept up to date: close some, or reload this one from time to time")
+        raise Overloaded(
+            f"{site.streams} live pages are open, the most that are possible: close some, or reload this page by hand"
+        )
 
     async def events() -> AsyncGenerator[bytes, None]:
         site.streams += 1
@@ -121,7 +124,7 @@ def _stream(
                     yield b"data: " + msgspec.json.encode(changed) + b"\n\n"
                     spoken = time.monotonic()
                 elif time.monotonic() - spoken >= HEARTBEAT:
-                    yield b": nothing new\n\n"
+                    yield b"event: alive\ndata:\n\n"
                     spoken = time.monotonic()
                 await site.pause(TICK)
             if not site.stopping.is_set():
@@ -146,35 +149,23 @@ async def asset(site: Site, visit: Visit) -> Answer:
     return Answer(200, _content(name), _FILES[name][1], HEADERS)
 
 
-_WINDOW = Parameter("window", {"type": "string", "enum": list(WINDOWS)}, "The window of time.")
-_ID = Parameter("id", {"type": "string"}, "The id of the decision.")
-_SEARCH = (
-    Parameter("q", {"type": "string"}, "A part of the name."),
-    Parameter("page", {"type": "integer"}, "The page."),
-)
-_NEXT = (
-    Parameter("next", {"type": "string"}, "Where to go."),
-    Parameter("ended", {"type": "string"}, "After a session."),
-)
+def _page(method: str, path: str, handler: Handler, scope: str | None, *query: str) -> Page:
+    parameters = tuple(Parameter(name, {}, "") for name in query)
+    return Page(method=method, path=path, handler=handler, scope=scope, query=parameters)
+
 
 PAGES = (
-    Page(method="GET", path="/", handler=overview.overview, about="All experiments.", scope="read", query=_SEARCH),
-    Page(method="GET", path="/live", handler=live_overview, about="Changes of that page.", scope="read", query=_SEARCH),
-    Page(method="GET", path="/new", handler=create.create_form, about="A form.", scope="admin"),
-    Page(method="POST", path="/new", handler=create.create, about="Create an experiment.", scope="admin"),
-    Page(method="GET", path=_EXPERIMENT, handler=show, about="One experiment.", scope="read", query=(_WINDOW,)),
-    Page(method="GET", path=f"{_EXPERIMENT}/live", handler=live, about="Its changes.", scope="read", query=(_WINDOW,)),
-    Page(method="POST", path=f"{_EXPERIMENT}/change", handler=change, about="Change it.", scope="admin"),
-    Page(
-        method="GET",
-        path=f"{_EXPERIMENT}/decision",
-        handler=decision_page.decision,
-        about="A decision.",
-        scope="read",
-        query=(_ID,),
-    ),
-    Page(method="GET", path="/login", handler=login.login_form, about="The form to log in.", scope=None, query=_NEXT),
-    Page(method="POST", path="/login", handler=login.log_in, about="Log in.", scope=None),
-    Page(method="POST", path="/logout", handler=login.log_out, about="Log out.", scope="read"),
-    Page(method="GET", path="/assets/{file}", handler=asset, about="A file of the pages.", scope=None),
+    _page("GET", "/", overview.overview, "read", "q", "page"),
+    _page("GET", "/live", live_overview, "read", "q", "page"),
+    _page("GET", "/new", create.create_form, "admin"),
+    _page("POST", "/new", create.create, "admin"),
+    _page("GET", "/experiments/{name}", show, "read", "window"),
+    _page("GET", "/experiments/{name}/live", live, "read", "window"),
+    _page("POST", "/experiments/{name}/change", change, "admin", "window"),
+    _page("GET", "/experiments/{name}/decision", decision_page.decision, "read", "id"),
+    _page("GET", "/login", login.login_form, None, "next", "ended"),
+    _page("POST", "/login", login.log_in, None),
+    _page("POST", "/logout", login.log_out, "read"),
+    _page("GET", "/assets/{file}", asset, None),
 )
+"""Every page, the scope that a key needs for it, and the parameters of its query."""

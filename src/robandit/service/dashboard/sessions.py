@@ -1,7 +1,7 @@
 """Sessions: who is logged in to the dashboard.
 
 A person logs in with an access key, and the browser gets a random token in a cookie that scripts cannot read and other sites cannot
-send. The key itself stays out of the browser. Sessions are in memory only, so they end when the server does. What a session may do
+send. The browser does not store the key. Sessions are in memory only, so they end when the server does. What a session may do
 is looked up in its key at each request: it ends when the key expires or is revoked.
 """
 

@@ -7,8 +7,7 @@ import hmac
 import secrets
 import weakref
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, quote
 
 from robandit.decisions.experiment import Experiment
@@ -16,20 +15,23 @@ from robandit.service import access
 from robandit.service.dashboard.layout import HTML, Visit, problem_page, redirect
 from robandit.service.dashboard.looks import Looks
 from robandit.service.dashboard.sessions import LIFETIME, Sessions
-from robandit.service.http import Answer, Bodies, Gone, Headers, Receive, Route, Scope, query_of
+from robandit.service.http import LARGEST_BODY, Answer, Bodies, Gone, Headers, Receive, Route, Scope, query_of
 from robandit.service.problems import Problem, Refusal
 from robandit.service.state import State
 from robandit.service.studies import Study
 from robandit.storage import StoredKey
 
-MOST_FIELDS = 3_000
+MOST_FIELDS = 100
+LARGEST_LOGIN = 16 << 10
 _ELSEWHERE = ("cross-site", "same-site")
-_NOT_OURS = "This form is old, or was not made by this server: go back, reload the page, and send it again"
+_NOT_OURS = "This form has expired, or comes from another site: go back, reload the page, and send it again"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page(Route):
-    """A page, or what a form is sent to. Its handler gets the `Site` and a `Visit`. Without a scope, nobody must be logged in."""
+    """A page, or what a form is sent to. Its handler gets the `Site` and a `Visit`. Pages without a scope need no login."""
+
+    about: str = ""
 
 
 class Site:
@@ -60,26 +62,30 @@ class Site:
         self._form_token = secrets.token_urlsafe(32)
         """The token of all forms if the server needs no keys."""
 
-    async def answer(self, page: Route, parameters: tuple[str, ...], scope: Scope, receive: Receive) -> Answer:
-        """Answer a request for a page."""
+    async def answer(self, page: Page, parameters: tuple[str, ...], scope: Scope, receive: Receive) -> Answer:
+        """Answer a request for a page. The body of a form is read when the session allows to send it."""
         visit = None
         try:
             headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
             query = query_of(scope["query_string"], page)
-            form = {} if page.method == "GET" else await self._form(headers, receive)
             key, token, cookie = self._holder(headers)
-            given = Visit(key or access.NOBODY, token, parameters, query, form, cookie, headers)
+            given = Visit(key or access.NOBODY, token, parameters, query, {}, cookie, headers)
             if key is not None:
                 visit = given
             elif page.scope is not None:
                 return _without_session(page, scope, given)
             self._check(page, given)
+            if page.method == "POST":
+                most = LARGEST_BODY if page.scope is not None else LARGEST_LOGIN
+                given = replace(given, form=await self._form(headers, receive, most))
+                if page.scope is not None:
+                    _check_token(given)
             return await page.handler(self, given)
         except Gone:
             raise
         except Exception as error:
-            problem, _ = await self.explain(error)
-            return problem_page(problem, visit)
+            problem, more = await self.explain(error)
+            return problem_page(problem, visit, more)
 
     def _holder(self, headers: dict[bytes, str]) -> tuple[StoredKey | None, str, str]:
         """Return the key of a person, the token of the forms, and the cookie. Without a session, there is no key."""
@@ -91,16 +97,12 @@ class Site:
             return None, "", cookie
         return self.state.keys.valid(session.key_id, now), session.form_token, cookie
 
-    def _check(self, page: Route, visit: Visit) -> None:
+    def _check(self, page: Page, visit: Visit) -> None:
         """Refuse what another site has sent, or what the key does not allow."""
-        if page.method == "POST" and visit.headers.get(b"sec-fetch-site") in _ELSEWHERE:
+        if page.method == "POST" and _is_from_elsewhere(visit.headers):
             raise Refusal("forbidden", _NOT_OURS)
         if page.scope is None:
             return
-        if page.method == "POST" and not hmac.compare_digest(
-            visit.form.get("token", "").encode(), visit.form_token.encode()
-        ):
-            raise Refusal("forbidden", _NOT_OURS)
         self.state.rates.check(visit.key.id)
         access.check_scope(visit.key, page.scope)
         if visit.parameters:  # the name of an experiment
@@ -108,18 +110,16 @@ class Site:
         if not self.state.engine.loaded:
             raise Refusal("unavailable", f"The server is {self.state.engine.progress}: reload this page in a moment")
 
-    async def _form(self, headers: dict[bytes, str], receive: Receive) -> dict[str, str]:
+    async def _form(self, headers: dict[bytes, str], receive: Receive, most: int) -> dict[str, str]:
         length = headers.get(b"content-length")
-        body = await self._bodies.read(receive, None if length is None else length.encode())
+        body = await self._bodies.read(receive, None if length is None else length.encode(), most)
         self._bodies.free(body)
         if body and not headers.get(b"content-type", "").startswith("application/x-www-form-urlencoded"):
             raise Refusal("malformed", "Pages take forms only: use the calls below /v1 for JSON")
         try:
             return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
         except ValueError:
-            raise Refusal(
-                "malformed", f"The form is not valid UTF-8, or has more than {MOST_FIELDS:,} fields"
-            ) from None
+            raise Refusal("malformed", f"The form is not valid UTF-8, or has more than {MOST_FIELDS} fields") from None
 
     def is_open(self, visit: Visit) -> bool:
         """Return whether the session of a visit lasts. It ends with its key."""
@@ -133,14 +133,28 @@ class Site:
             return
 
 
-def _without_session(page: Route, scope: Scope, visit: Visit) -> Answer:
+def _check_token(visit: Visit) -> None:
+    if not hmac.compare_digest(visit.form.get("token", "").encode(), visit.form_token.encode()):
+        raise Refusal("forbidden", _NOT_OURS)
+
+
+def _is_from_elsewhere(headers: dict[bytes, str]) -> bool:
+    """Return whether a page of another site sent a request. Without TLS, browsers say only where it comes from (Origin)."""
+    site = headers.get(b"sec-fetch-site")
+    if site is not None:
+        return site in _ELSEWHERE
+    origin = headers.get(b"origin")
+    return origin is not None and origin.partition("://")[2] != headers.get(b"host", "")
+
+
+def _without_session(page: Page, scope: Scope, visit: Visit) -> Answer:
     """Return what leads to the form for logging in."""
     if page.method != "GET":
         raise Refusal("no-key", "Your session has ended. Nothing was changed: log in again, then send the form again")
     if page.path.endswith("/live"):
         raise Refusal("no-key", "Your session has ended: log in again")
     if not visit.cookie and visit.headers.get(b"sec-fetch-site") in _ELSEWHERE:
-        # A link of another site leads here, so the browser has kept our cookie back. It sends it if this page asks for itself.
+        # A link on another site leads here, so the browser did not send our cookie. It does when this page asks for itself.
         again = b'<!doctype html><html lang="en"><meta http-equiv="refresh" content="0"><title>Robandit</title></html>'
         return Answer(200, again, HTML)
     given = scope["query_string"].decode("latin-1")
@@ -149,21 +163,20 @@ def _without_session(page: Route, scope: Scope, visit: Visit) -> Answer:
 
 
 def _cookie_name(headers: dict[bytes, str]) -> str:
-    """Return the name of our cookie. It has the port, since browsers send a cookie to all ports of a machine."""
+    """Return the name of our cookie. It includes the port, since browsers send a cookie to all ports of a machine."""
     _, colon, port = headers.get(b"host", "").rpartition(":")
     return f"robandit-{port}" if colon and port.isdigit() else "robandit"
 
 
 def _cookie(headers: dict[bytes, str]) -> str:
-    try:
-        found = SimpleCookie(headers.get(b"cookie", "")).get(_cookie_name(headers))
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+    """Return the value of our cookie. (`http.cookies` finds nothing if another program has set an odd one.)"""
+    wanted = _cookie_name(headers)
+    pairs = (each.strip().partition("=") for each in headers.get(b"cookie", "").split(";"))
+    return next((value for name, _, value in pairs if name == wanted), "")
 
 
 def cookie_header(headers: dict[bytes, str], token: str) -> tuple[bytes, bytes]:
-    """Return the header that gives a browser the token of its session; an empty one takes it back."""
+    """Return the header that stores the token of a session in the browser. An empty token deletes the cookie."""
     parts = [f"{_cookie_name(headers)}={token}", "Path=/", "HttpOnly", "SameSite=Strict"]
     parts.append(f"Max-Age={int(LIFETIME) if token else 0}")
     if headers.get(b"origin", "").startswith("https:"):

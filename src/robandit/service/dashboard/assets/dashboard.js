@@ -37,11 +37,12 @@ function replace(node, html) {
   writeTimes(node);
 }
 function update(parts) {
+  const column = readOut.at();
   for (const [id, html] of Object.entries(parts)) {
     const node = part(id);
     if (node) replace(node, html);
   }
-  if ("chart" in parts) readOut.again();
+  if ("chart" in parts) readOut.show(column);
 }
 
 // --- the connection ---
@@ -63,12 +64,19 @@ function connect() {
     say("on", "live");
     update(JSON.parse(event.data));
   };
-  source.addEventListener("end", () => { disconnect(); location.reload(); });
+  source.addEventListener("alive", () => { heard = Date.now(); });
+  source.addEventListener("end", leave);
   source.onopen = () => { heard = Date.now(); say("on", "live"); };
   source.onerror = () => {
     say("off", "not connected: trying again");
     if (source?.readyState === EventSource.CLOSED) check();
   };
+}
+// The page has ended with its session or its experiment. (After a form that was refused, the address is not that of the page.)
+const here = document.body.dataset.page;
+function leave() {
+  disconnect();
+  location.assign(here);
 }
 function disconnect() {
   source?.close();
@@ -78,8 +86,8 @@ function disconnect() {
 async function check() {
   disconnect();
   try {
-    const answer = await fetch(location.href, { redirect: "manual" });
-    if (answer.type === "opaqueredirect" || answer.status === 404) return location.reload();
+    const answer = await fetch(here, { redirect: "manual" });
+    if (answer.type === "opaqueredirect" || answer.status === 404) return leave();
   } catch { /* the server is away */ }
   setTimeout(connect, 2000);
 }
@@ -134,7 +142,7 @@ const readOut = (() => {
       show(Math.min(last, Math.max(0, to)));
     });
   }
-  return { again: () => { if (at !== null) show(at); } };
+  return { show: (i) => { if (chart) show(i); }, at: () => at };
 })();
 
 writeTimes(document);
