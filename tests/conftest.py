@@ -1,5 +1,6 @@
 """`make test-quick`: one case of every test, without doctests and without the longest files. And less compilation for all tests."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ LEFT_OUT = (
 
 def pytest_addoption(parser):
     parser.addoption("--quick", action="store_true", help="only the first case of each test, without slow files")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session):
+    with suppress(ImportError, AttributeError):  # it uses private names of pytest, which another version may not have
+        from helpers.rewriting import rewrite_share
+
+        rewrite_share(session.config, HERE)
 
 
 def pytest_collection_modifyitems(config, items):
