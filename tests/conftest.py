@@ -1,5 +1,6 @@
 """`make test-quick`: one case of every test, without doctests and without the longest files. And less compilation for all tests."""
 
+import gc
 from contextlib import suppress
 from pathlib import Path
 
@@ -58,6 +59,12 @@ def pytest_collection_modifyitems(config, items):
         seen.add(function)
     items[:] = kept
     config.hook.pytest_deselected(items=dropped)
+
+
+def pytest_collection_finish(session):
+    """Keep the modules and thousands of tests out of garbage collections, which would look at all of them each time."""
+    gc.collect()
+    gc.freeze()
 
 
 # A live bandit of a precompiled policy is compiled from its first round on, any other stays interpreted; decisions are the same.

@@ -1,7 +1,7 @@
 """Shares the rewriting of assertions among the processes of a run.
 
-pytest rewrites the assertions of every test file, so that a failure shows the values, and stores the byte code. In a new clone, each
-process of `pytest -n` would rewrite all files at the same time, which takes 11 seconds of processor time.
+pytest rewrites the assertions of every test file, so that a failure shows the values, and stores the byte code. In a new clone,
+each process of `pytest -n` would rewrite all files at the same time, which takes 11 seconds of processor time.
 """
 
 import os
