@@ -1,5 +1,7 @@
 """`make test-quick`: one case of every test, without doctests and without the longest files. And less compilation for all tests."""
 
+import gc
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,14 @@ def pytest_addoption(parser):
     parser.addoption("--quick", action="store_true", help="only the first case of each test, without slow files")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session):
+    with suppress(ImportError, AttributeError):  # it uses private names of pytest, which another version may not have
+        from helpers.rewriting import rewrite_share
+
+        rewrite_share(session.config, HERE)
+
+
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("--quick"):
         return
@@ -50,6 +60,12 @@ def pytest_collection_modifyitems(config, items):
         seen.add(function)
     items[:] = kept
     config.hook.pytest_deselected(items=dropped)
+
+
+def pytest_collection_finish(session):
+    """Keep the modules and thousands of tests out of garbage collections, which would look at all of them each time."""
+    gc.collect()
+    gc.freeze()
 
 
 # A live bandit of a precompiled policy is compiled from its first round on, any other stays interpreted; decisions are the same.

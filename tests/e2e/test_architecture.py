@@ -3,17 +3,27 @@
 import ast
 import re
 import runpy
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "robandit"
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 MAP = runpy.run_path(str(ROOT / "docs" / "figures" / "architecture.py"), run_name="map")
 
+pytestmark = pytest.mark.xdist_group("architecture")  # one process reads the imports
+
+
+@cache
+def imports():
+    return MAP["imports"](MAP["rooms"]())
+
 
 def test_the_list_of_rooms_is_up_to_date():
     """`python docs/figures/architecture.py` writes the list and the picture; the page shows the list."""
-    graph, layers = MAP["imports"](MAP["rooms"]()), MAP["layers"]()
+    graph, layers = imports(), MAP["layers"]()
     assert set(graph) == {room for layer in layers for room in layer}
     text = MAP["as_text"](graph, layers)
     assert (ROOT / "docs" / "figures" / "architecture.txt").read_text(encoding="utf-8") == text
@@ -22,7 +32,7 @@ def test_the_list_of_rooms_is_up_to_date():
 
 def test_the_picture_has_every_direct_import():
     """The names of the arrows are in the picture's metadata."""
-    arrows = MAP["direct"](MAP["imports"](MAP["rooms"]()))
+    arrows = MAP["direct"](imports())
     listed = "; ".join(f"{room} -> {', '.join(sorted(to))}" for room, to in sorted(arrows.items()) if to)
     assert listed.replace(">", "&gt;") in (ROOT / "docs" / "figures" / "architecture.svg").read_text(encoding="utf-8")
 
@@ -42,8 +52,7 @@ def test_every_stop_of_the_walks_exists():
 def test_a_new_import_is_noticed(tmp_path):
     """The negative control: one more import changes the map."""
     rooms = MAP["rooms"]()
-    before = MAP["imports"](rooms)
     file = tmp_path / "extra.py"
     file.write_text("def late():\n    from robandit.cli import main\n")
     rooms["errors"] = [*rooms["errors"], file]
-    assert MAP["imports"](rooms)["errors"] - before["errors"] == {"cli"}
+    assert MAP["imports"](rooms)["errors"] - imports()["errors"] == {"cli"}

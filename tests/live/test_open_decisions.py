@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from helpers.amount import amount
 from robandit.live import open_decisions
 from robandit.live.open_decisions import OpenDecisions, SavedDecisions
 
@@ -99,7 +100,7 @@ def _few_unused_rows(monkeypatch):
 
 
 TestAgainstADict = AgainstADict.TestCase
-TestAgainstADict.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestAgainstADict.settings = settings(max_examples=amount(40, 100), stateful_step_count=40, deadline=None)
 
 
 def test_memory_stays_bounded_however_many_decisions_were_made():

@@ -53,7 +53,8 @@ def copy(tmp_path_factory):
 
 def python(root, *words):
     """Run Python in the copy and return what it prints."""
-    environment = os.environ | {"PYTHONPATH": str(root / "src")}
+    # The next process loads the byte code that this one stores.
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(
         [sys.executable, *words], cwd=root, env=environment, capture_output=True, text=True, timeout=600, check=False
     )

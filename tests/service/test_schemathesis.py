@@ -38,14 +38,17 @@ def server(tmp_path_factory):
         ended.result(60)
 
 
-schema = schemathesis.openapi.from_dict(contents())
-schema.config.update(request_timeout=60)
-schema.config.generation.update(
-    modes=list(GenerationMode),
-    max_examples=amount(12, 300),
-    deterministic=True,
-    with_security_parameters=False,  # each call has the admin key; test_access.py has the others
-)
+@pytest.fixture(scope="module")
+def document():
+    """The calls are made from it when the test runs: that takes seconds, which every process would spend at its start."""
+    schema = schemathesis.openapi.from_dict(contents())
+    schema.config.update(request_timeout=60)
+    schema.config.generation.update(
+        modes=list(GenerationMode),
+        deterministic=True,
+        with_security_parameters=False,  # each call has the admin key; test_access.py has the others
+    )
+    return schema
 
 
 def fit(case, ids):
@@ -91,8 +94,8 @@ def playable(value):
     return 0.0 if abs(value) < 1e-130 else value
 
 
-@schema.parametrize()
-@hypothesis.settings(deadline=None, derandomize=True, database=None)
+@schemathesis.pytest.from_fixture("document").parametrize()
+@hypothesis.settings(max_examples=amount(12, 300), deadline=None, derandomize=True, database=None)
 def test_the_server_keeps_to_its_document(server, case):
     server.call("PUT", "/v1/experiments/p", {"arms": ARMS})
     ids = ["never made"]

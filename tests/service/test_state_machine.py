@@ -568,7 +568,7 @@ def without_sweeps(monkeypatch):
 
 def test_all_calls_agree_with_a_plain_model(without_sweeps):
     chosen = settings(
-        max_examples=amount(40, 400),
+        max_examples=amount(20, 400),
         stateful_step_count=amount(20, 60),
         deadline=None,
         derandomize=True,

@@ -61,7 +61,7 @@ def test_decisions_of_the_bounded_family(kind):
     """Some kinds have rewards above the bound, which rises."""
     arms = 2 + len(kind) % 4
     live, slow = Live(IMED(family="bounded", upper=1.0), arms), SlowIMED(arms, upper=1.0)
-    close = duel(live, slow, stream(KINDS[kind], arms), amount(180, 400), lambda slow: 1.0)
+    close = duel(live, slow, stream(KINDS[kind], arms), amount(120, 400), lambda slow: 1.0)
     assert close < (200 if kind in ("constants", "integers", "coins", "two points", "half zeros") else 5)
     values, shown = slow.indices(), live.describe()["divergence"]
     for arm in range(arms):
