@@ -121,7 +121,13 @@ class Local:
         }
         messages: list[Any] = []
 
+        received = False
+
         async def receive() -> Any:
+            nonlocal received
+            if received:
+                await asyncio.Event().wait()  # the client stays
+            received = True
             return {"type": "http.request", "body": raw, "more_body": False}
 
         async def send(message: Any) -> None:

@@ -91,7 +91,13 @@ class Stream:
             "headers": [(name.encode(), value.encode()) for name, value in sent.items() if value],
         }
 
+        received = False
+
         async def receive() -> Any:
+            nonlocal received
+            if not received:  # as uvicorn does, although the request has no body
+                received = True
+                return {"type": "http.request", "body": b"", "more_body": False}
             await self._gone.wait()
             return {"type": "http.disconnect"}
 

@@ -24,8 +24,8 @@ def serve(
     """Run the decision service: decisions over HTTP that survive crashes.
 
     What was acknowledged is stored on the disk, counts once, and can be explained. At its first start, the server prints an admin
-    key once; `robandit keys` makes others. http://127.0.0.1:8000/docs describes the interface. Stop the server with Ctrl-C or
-    SIGTERM: it finishes the calls and ends. After a crash, it continues from its log.
+    key once; `robandit keys` makes others. http://127.0.0.1:8000 has a dashboard, and http://127.0.0.1:8000/docs describes the
+    interface. Stop the server with Ctrl-C or SIGTERM: it finishes the calls and ends. After a crash, it continues from its log.
 
     For example: `robandit serve --port 8000 --store sqlite:robandit.db`
 
@@ -73,7 +73,7 @@ def serve(
             write_line(f"admin key, shown only once: {key}")
 
         def announce() -> None:
-            write_line(f"serving {url_of(listener)} (data in {store}; Ctrl-C stops)")
+            write_line(f"serving {url_of(listener)} (dashboard and API; data in {store}; Ctrl-C stops)")
             import sys
 
             sys.stdout.flush()

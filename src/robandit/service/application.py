@@ -280,6 +280,12 @@ def _without_port(host: str) -> str:
     return name[1:-1] if name.startswith("[") and name.endswith("]") else name  # of IPv6
 
 
+async def _left(receive: Receive) -> None:
+    """Wait until the client leaves. The first message may still be about the request."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 async def _send(send: Send, result: Answer, receive: Receive, *, whole: bool) -> None:
     """Send an answer; only its head, unless ``whole``. A stream ends when the client leaves."""
     headers = [(b"content-type", result.media)] if result.body or result.media != JSON else []
@@ -290,11 +296,11 @@ async def _send(send: Send, result: Answer, receive: Receive, *, whole: bool) ->
     if isinstance(result.body, bytes):
         await send({"type": "http.response.body", "body": result.body})
         return
-    left = asyncio.ensure_future(receive())  # done when the client leaves
+    left = asyncio.ensure_future(_left(receive))
     try:
         if whole:
             async for part in result.body:
-                if left.done() and left.result()["type"] == "http.disconnect":
+                if left.done():
                     return
                 await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})

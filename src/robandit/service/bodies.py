@@ -454,6 +454,10 @@ def _wrong(error: str) -> Refusal:
     if missing := re.fullmatch("Object missing required field `(.*)`", text):
         name = ".".join(filter(None, (field, missing[1])))
         return Refusal("invalid", f"{name} is missing: this call needs it", parameter=name, rule="given")
+    if text.startswith("Invalid enum value"):
+        rule = _CHOICES.get(field.rpartition(".")[2].partition("[")[0], "one of the values in the reference")
+        given = text.removeprefix("Invalid enum value ")[:LONGEST_QUOTE]
+        return Refusal("invalid", f"{field} = {given} must be {rule}", parameter=field or None, rule=rule)
     if not text.startswith("Expected "):
         text = text[:LONGEST_QUOTE]  # it may quote a field's name
         return Refusal("invalid", f"{field}: {text}" if field else text, parameter=field or None)
@@ -463,6 +467,11 @@ def _wrong(error: str) -> Refusal:
     return Refusal("invalid", f"{field or 'the body'} must be {rule}{wrong}", parameter=field or None, rule=rule)
 
 
+_CHOICES = {
+    "on_expiry": 'a number or "drop"',
+    "state": '"active", "paused" or "retired"',
+    "scopes": '"decide", "reward", "read" or "admin"',
+}
 _WORDS = {
     "float": "a number",
     "int": "an integer",

@@ -79,6 +79,7 @@ def _start(known: Interface) -> str:
         f'curl -H "Authorization: Bearer $KEY" {next(iter(known.topics.values()))[0].example}'
     )
     return (
+        '<p><a href="/">The dashboard</a> shows experiments to people.</p>'
         "<p>Bodies and answers are JSON. Times are seconds since 1970 (UTC). "
         "The document for programs, in OpenAPI 3.1, is at "
         '<a href="/openapi.json">/openapi.json</a>.</p>'

@@ -19,6 +19,7 @@ from robandit.service.state import State
 from robandit.service.studies import Study
 
 MANY_OPEN = 0.8  # warn when this share of max_open is open
+COSTS = "The rewards look like costs, and this experiment maximises them: if they are costs, create another one with minimize."
 AT_ONCE = 100  # experiments that are listed before other calls have a turn
 _settings = decoder(bodies.NewExperiment)
 _arm = decoder(bodies.NewArm)
@@ -180,7 +181,7 @@ def _tail(tail: TailIndex | None) -> bodies.Tail | None:
 
 
 def warnings_of(experiment: Experiment, study: Study | None) -> list[str]:
-    """Return what a person should know, in sentences."""
+    """Return what a person should know, in sentences; changes of arms at the end, the newest first."""
     warnings = []
     waiting, most = experiment.bandit.open_count, experiment.settings.max_open
     if waiting >= MANY_OPEN * most:
@@ -191,8 +192,8 @@ def warnings_of(experiment: Experiment, study: Study | None) -> list[str]:
         return warnings
     diagnosis = study.diagnosis
     if diagnosis.advice.question:
-        warnings.append(diagnosis.advice.question)
+        warnings.append(COSTS)
     if diagnosis.contradicted:
         warnings.append(f"{diagnosis.policy.name}: {diagnosis.words()}.")
-    changes = (str(change) for change in diagnosis.changes)
+    changes = (str(change) for change in reversed(diagnosis.changes))
     return [*warnings, *(f"{change[0].upper()}{change[1:]}." for change in changes)]

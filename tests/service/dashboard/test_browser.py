@@ -178,10 +178,14 @@ def test_the_focus_and_the_read_out_stay_during_updates(admin, dashboard):
     tip = "document.getElementById('tip')"
     admin.do("document.querySelector('#recent a').focus()")
     link = admin.do("return document.activeElement.href")
-    for i in range(2):
-        server.call("POST", "/v1/experiments/provider/decisions", {"id": f"while focused {i}"})
-        admin.wait(f"document.getElementById('recent').textContent.includes('while focused {i}')")
-        assert admin.do("return document.activeElement.href") == link
+    decisions = "document.querySelector('#facts dd').textContent"
+    before = admin.do(f"return {decisions}")
+    server.call("POST", "/v1/experiments/provider/decisions", {"id": "while focused"})
+    admin.wait(f"{decisions} !== '{before}'")
+    assert admin.do("return document.activeElement.href") == link  # and the list is held, so that the click hits
+    assert not admin.do("return document.getElementById('recent').textContent.includes('while focused')")
+    admin.do("document.activeElement.blur()")
+    admin.wait("document.getElementById('recent').textContent.includes('while focused')")
     admin.do("document.querySelector('svg.stack').focus()")
     last = admin.do(f"return {tip}.textContent")
     assert "openai" in last
@@ -205,6 +209,15 @@ def test_the_chart_is_read_by_pointer(admin, dashboard):
     assert admin.do("return document.querySelectorAll('svg.stack .guide').length") == 1
     admin.call("Input.dispatchMouseEvent", type="mouseMoved", x=5, y=5)
     admin.wait("document.getElementById('tip').hidden")
+
+
+def test_old_forms_say_so(admin, dashboard):
+    server = dashboard.server
+    opened(admin, dashboard, "empty")
+    admin.wait("document.getElementById('live').textContent === 'live'")
+    assert admin.do("return document.getElementById('old-forms').hidden")
+    server.call("POST", "/v1/experiments/empty/arms", {"arm": "another"})
+    admin.wait("!document.getElementById('old-forms').hidden")
 
 
 def test_a_hidden_page_has_no_connection(admin, dashboard):

@@ -1,6 +1,7 @@
 """What the pages of the dashboard show, what their forms do, and what their streams send."""
 
 import math
+import random
 import re
 from html import unescape
 from urllib.parse import quote
@@ -9,7 +10,8 @@ import pytest
 
 from helpers.serving import Clock, Local
 from helpers.visiting import Person, words
-from robandit.service.dashboard import looks, pages
+from robandit.service import experiments
+from robandit.service.dashboard import experiment_page, looks, pages
 
 P = "/v1/experiments/p"
 
@@ -258,8 +260,8 @@ def test_empty_fields_have_the_defaults_of_the_interface(local, person):
         ({"arms": ""}, "arms", {"arms": []}),
         ({"arms": "a\na"}, "arms", {"arms": ["a", "a"]}),
         ({"arms": "x" * 101}, "arms", {"arms": ["x" * 101]}),
-        ({"policy": "Nothing"}, None, {"policy": "Nothing"}),
-        ({"policy": "EpsilonGreedy(epsilon=2)"}, "epsilon", {"policy": "EpsilonGreedy(epsilon=2)"}),
+        ({"policy": "Nothing"}, "policy", {"policy": "Nothing"}),
+        ({"policy": "EpsilonGreedy(epsilon=2)"}, "policy", {"policy": "EpsilonGreedy(epsilon=2)"}),
         ({"unit": "x" * 21}, "unit", {"unit": "x" * 21}),
         ({"unit": "m\ts"}, "unit", {"unit": "m\ts"}),
         ({"reward_window": "soon"}, "reward_window", {"reward_window": "soon"}),
@@ -281,8 +283,8 @@ def test_bad_input_gets_the_messages_of_the_interface(local, person, changes, fi
     page = answer.body.decode()
     detail = expected["detail"] if form["name"] else expected["detail"].replace("' '", "''")
     assert detail in words(re.search(r'<p class="refused".*?</p>', page)[0])
-    marked = re.findall(r'name="(\w+)"[^>]*aria-invalid', page)
-    assert marked == ([field] if field in pages.create._OPTIONAL or field in ("name", "arms") else [])
+    marked = re.findall(r'name="(\w+)"[^>]*aria-invalid="true" autofocus', page)
+    assert marked == ([] if field is None else [field])
     for name, value in form.items():  # nothing that was typed is lost
         if value and name != "arms":
             assert f'name="{name}"' in page
@@ -388,7 +390,7 @@ def test_the_stream_sends_the_parts_that_have_changed(local, person):
     with person.stream("/experiments/p/live") as stream:
         assert stream.headers["content-type"] == "text/event-stream"
         first = stream.next()
-        assert set(first[1]) == {"state", "warnings", "facts", "chart", "arms", "tails", "recent"}
+        assert set(first[1]) == {"state", "shape", "warnings", "facts", "chart", "arms", "tails", "recent"}
         local.call("POST", f"{P}/decisions", {"id": "new one"})
         parts = stream.until(lambda parts: "new one" in parts.get("recent", ""))
         assert "tails" not in parts
@@ -396,6 +398,7 @@ def test_the_stream_sends_the_parts_that_have_changed(local, person):
         parts = stream.until(lambda parts: "state" in parts)
         assert "paused" in parts["state"]
         page = person.get("/experiments/p").body.decode()
+        assert f'data-shape="{parts.pop("shape")}"' in page
         for id, content in parts.items():
             assert f'id="{id}"' in page, id
             assert id in ("chart", "facts") or content in page
@@ -448,8 +451,53 @@ def test_a_silent_stream_has_a_heartbeat_and_ends_with_its_reader(local, person,
         assert stream.next() == ("alive", None)
         assert local.service._site.streams == 1
         local.loop.call_soon_threadsafe(stream._gone.set)
-        stream._call.result(20)
+        stream._call.result(20)  # although the first message that the server asks for is the request
     assert local.service._site.streams == 0
+
+
+def test_warnings_beyond_the_first_are_folded():
+    few = experiment_page._warnings(["one", "two", "three"])
+    assert "<details" not in few
+    many = experiment_page._warnings([f"w{i}" for i in range(5)])
+    assert words(many) == "5 warnings w0 w1 w2 2 more w3 w4"
+    assert "w2" not in many.partition("<details")[2]
+
+
+def test_a_thousand_arms_have_a_short_table(local, person):
+    local.call("PUT", P, {"arms": [f"arm {i}" for i in range(1000)]})
+    local.call("POST", f"{P}/decisions", {"arm": "arm 999"})
+    parts = person.stream("/experiments/p/live")
+    with parts as stream:
+        sent = stream.next()[1]
+    assert sent["arms"].count("<tr>") == 101
+    assert "arm 999" in sent["arms"].partition("</tr>")[2].partition("</tr>")[0]
+    assert "And 900 arms with less traffic" in sent["arms"]
+    assert len(str(sent)) < 150_000
+
+
+def test_costs_that_are_maximised_are_questioned(local, person):
+    local.call("PUT", P, {"arms": ["a"]})
+    items = [{"id": f"{i}", "arm": "a"} for i in range(600)]
+    local.call("POST", f"{P}/decisions/batch", {"items": items})
+    rng = random.Random(2)
+    rewards = [{"id": f"{i}", "value": rng.paretovariate(1.5)} for i in range(600)]
+    local.call("POST", f"{P}/rewards/batch", {"items": rewards})
+    assert local.call("GET", P).json["warnings"] == [experiments.COSTS]
+    assert experiments.COSTS in words(person.get("/experiments/p").body)
+
+
+def test_the_reason_of_a_decision(local, person):
+    local.call("PUT", P, {"arms": ["a", "b"], "minimize": True, "seed": 1})
+    play(local, 60)
+    id = local.call("POST", f"{P}/decisions").json["id"]
+    known = local.call("GET", f"{P}/decisions/{id}").json
+    indices = {arm["arm"]: arm["policy"]["index"] for arm in known["arms"]}
+    told = "It had the lowest index" in words(person.get(f"/experiments/p/decision?id={id}").body)
+    assert told == (min(indices, key=indices.get) == known["arm"])
+    assert told
+    worse = max(indices, key=indices.get)
+    local.call("POST", f"{P}/decisions", {"id": "given", "arm": worse})
+    assert "index:" not in words(person.get("/experiments/p/decision?id=given").body)
 
 
 def test_the_number_of_streams_is_limited(local, person, monkeypatch):

@@ -245,6 +245,20 @@ def test_the_number_of_sessions_is_limited(monkeypatch):
     assert len({known.find(token, 1.0).form_token for token in tokens[1:]}) == 3
 
 
+def test_a_key_cannot_end_the_sessions_of_others(monkeypatch):
+    monkeypatch.setattr(sessions, "MOST_PER_KEY", 3)
+    known = sessions.Sessions()
+    other = known.open("other", 0.0)
+    tokens = [known.open("k", 0.0) for _ in range(10)]
+    assert known.find(other, 1.0) is not None
+    assert [known.find(token, 1.0) is not None for token in tokens] == [False] * 7 + [True] * 3
+
+
+def test_logging_in_counts_towards_the_rate(tmp_path):
+    with Local(tmp_path / "robandit.db", authenticate=True, rate=2.0, tick=Clock(0.0)) as local:
+        assert [Person(local).log_in(local.admin).status for _ in range(3)] == [303, 303, 429]
+
+
 @pytest.mark.parametrize(
     "cookie",
     ["", "robandit", "robandit=", "robandit=x", "other=1; robandit=\u00e9", "a=\x00", ";;;", "robandit=" + "x" * 5000],
@@ -452,8 +466,8 @@ def test_the_rate_limits_pages_too(tmp_path):
     with Local(tmp_path / "robandit.db", authenticate=True, rate=2.0, tick=Clock(0.0)) as local:
         person = Person(local)
         person.log_in(local.admin)
-        answers = [person.get("/") for _ in range(3)]
-        assert [answer.status for answer in answers] == [200, 200, 429]
+        answers = [person.get("/") for _ in range(2)]  # and the login was the first call
+        assert [answer.status for answer in answers] == [200, 429]
         assert answers[-1].headers["retry-after"] == "1"
 
 

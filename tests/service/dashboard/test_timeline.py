@@ -101,19 +101,18 @@ def test_all_time_widens_its_columns(store, steps):
 
 
 def test_a_column_with_many_events_is_estimated(store, monkeypatch):
-    """Shares within 5 standard deviations; the numbers add up. The negative control has another share."""
+    """Shares within 5 standard deviations, also if arms change within the column. The negative control has another share."""
     monkeypatch.setattr(timeline, "MOST_COUNTED", 2_000)
     rng = random.Random(3)
-    arms = ["a" if rng.random() < 0.3 else "b" for _ in range(20_000)]
+    arms = ["a" if rng.random() < (0.5 if i < 10_000 else 0.1) else "b" for i in range(20_000)]
     store.commit(
         [event(seq, payload=b'{"arm": "%s"}' % arm.encode(), time=START) for seq, arm in enumerate(arms, 1)], ()
     )
     line = Timeline(SimpleNamespace(number=1, created=START), 300.0)
     with reading(store) as reader:
         line.catch_up(reader, 20_000, START + 1.0)
-    (counts,) = [decisions for _, decisions, _ in line.columns(START + 1.0) if decisions]
-    assert line.sampled
-    with reading(store) as reader:
+        (counts,) = [decisions for _, decisions, _ in line.columns(START + 1.0) if decisions]
+        assert line.sampled
         line.catch_up(reader, 20_000, START + 1_000.0)
     assert not line.sampled  # those columns have left the window
     assert sum(counts.values()) == pytest.approx(20_000, abs=2)
@@ -122,15 +121,17 @@ def test_a_column_with_many_events_is_estimated(store, monkeypatch):
     assert abs(counts["a"] / 20_000 - 0.4) > 5 * deviation
 
 
-def test_the_rate_leaves_out_the_column_that_is_not_complete(store):
+def test_the_rate(store):
     store.commit([event(seq, kind="rewarded", time=START + 0.1 * seq) for seq in range(1, 601)], ())
     line = Timeline(SimpleNamespace(number=1, created=START), 300.0)
     with reading(store) as reader:
-        now = START + 60.0
-        line.catch_up(reader, 600, now)
-    assert line.rate("rewarded", now, 30.0) == pytest.approx(10.0)
-    assert line.rate("rewarded", now + 100.0, 30.0) == 0.0
-    assert line.rate("decided", now, 30.0) == 0.0
+        line.catch_up(reader, 100, START + 10.0)
+        assert line.rate("rewarded", START + 10.0, 30.0) == pytest.approx(10.0)  # since it began
+        line.catch_up(reader, 600, START + 60.0)
+    for now in (60.0, 60.5, 61.0):
+        assert line.rate("rewarded", START + now, 30.0) == pytest.approx(10.0, rel=0.05)
+    assert line.rate("rewarded", START + 160.0, 30.0) == 0.0
+    assert line.rate("decided", START + 60.0, 30.0) == 0.0
 
 
 def test_an_experiment_that_was_removed_meanwhile(store):

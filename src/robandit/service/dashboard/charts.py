@@ -16,7 +16,9 @@ from robandit.wording import number, share, visible
 
 COLOURS = 8
 REST = "rest"
-ESTIMATED = f'<p class="note">Estimated: of a column with more than {MOST_COUNTED:,} events, only the last ones are counted.</p>'
+ESTIMATED = (
+    f'<p class="note">Estimated: of a column with more than {MOST_COUNTED:,} events, only a sample is counted.</p>'
+)
 
 
 def coloured(arms: Sequence[str], used: Mapping[str, int]) -> dict[str, str]:

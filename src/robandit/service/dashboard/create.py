@@ -74,10 +74,17 @@ def _number(text: str) -> Any:
 def _form(visit: Visit, given: dict[str, str], problem: Problem | None) -> Answer:
     wrong = "" if problem is None else (problem.parameter or "").partition("[")[0]
     wrong = {"name of an experiment": "name", "arm": "arms", "number of arms": "arms"}.get(wrong, wrong)
+    if (
+        problem is not None
+        and problem.code == "invalid"
+        and wrong not in ("name", "arms", *_OPTIONAL)
+        and given.get("policy")
+    ):
+        wrong = "policy"  # its own parameters, and its notation
 
     def field(name: str, label: str, hint: str, attributes: str = "", kind: str = "input") -> str:
         value = html.escape(given.get(name, ""))
-        mark = ' aria-invalid="true"' if name == wrong else ""
+        mark = ' aria-invalid="true" autofocus' if name == wrong else ""
         about = f'aria-describedby="{name}-hint{" message" if name == wrong else ""}"'
         inside = f'name="{name}" {about}{mark}{attributes} autocomplete="off" spellcheck="false"'
         box = f"<textarea {inside}>{value}</textarea>" if kind == "textarea" else f'<input {inside} value="{value}">'
@@ -86,7 +93,10 @@ def _form(visit: Visit, given: dict[str, str], problem: Problem | None) -> Answe
         )
 
     costs = " checked" if given.get("minimize") == "true" else ""
-    message = "" if problem is None else f'<p class="refused" role="alert" id="message">{escaped(problem.detail)}</p>'
+    focus = "" if wrong else " autofocus"
+    message = ""
+    if problem is not None:
+        message = f'<p class="refused" role="alert" id="message" tabindex="-1"{focus}>{escaped(problem.detail)}</p>'
     rest = "".join(field(name, *texts) for name, texts in _OPTIONAL.items())
     opened = " open" if wrong in _OPTIONAL or any(given.get(name) for name in _OPTIONAL) else ""
     main = f"""<div class="narrow"><h1 class="title">New experiment</h1>{message}

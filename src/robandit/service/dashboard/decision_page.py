@@ -32,20 +32,35 @@ async def decision(site: Site, visit: Visit) -> Answer:
     }
     main = f"""<p class="back"><a href="/experiments/{experiment.name}">← {escaped(experiment.name)}</a></p>
 <h1 class="title">Decision <code>{escaped(id)}</code></h1>
-{_story(made, experiment.settings.unit)}
+{_story(made, experiment.settings.unit, _reason(made, minimize=experiment.settings.minimize))}
 <h2>What was known then</h2>
 {_arms(made)}
 <p class="note">The arms right before the decision, with the policy's own numbers. Version {escaped(made.version)} decided;
-the numbers are computed again from the log.</p>
+the numbers are computed again from the log. The means of the experiment's page are trimmed in another way.</p>
 <h2>Context</h2>{_context(made.context)}
 <h2>Details</h2>{definitions(facts, "settings")}"""
     return page(visit, f"Decision {id[:40]}", main)
 
 
-def _story(made: bodies.Explanation, unit: str) -> str:
+def _reason(made: bodies.Explanation, *, minimize: bool) -> str:
+    """Return why the arm was chosen, if the numbers say it: it had the best index of all arms that could be chosen."""
+    possible = [arm for arm in made.arms if arm.state == "active" and (made.among is None or arm.arm in made.among)]
+    indices = {arm.arm: arm.policy.get("index") for arm in possible}
+    finite = [index for index in indices.values() if isinstance(index, float)]
+    if made.observed or len(finite) < len(indices) or len(indices) < 2:
+        return ""
+    if indices.get(made.arm) != (min(finite) if minimize else max(finite)):
+        return ""
+    word = "lowest" if minimize else "highest"
+    return f"It had the {word} index: the policy's optimistic estimate of its mean."
+
+
+def _story(made: bodies.Explanation, unit: str, reason: str) -> str:
     """Return what happened, in sentences."""
     chosen = "was chosen elsewhere and reported here" if made.observed else "was chosen"
     lines = [f"Arm <strong><bdi>{escaped(made.arm)}</bdi></strong> {chosen} at {time_text(made.time)}."]
+    if reason:
+        lines.append(reason)
     if made.expired is not None:
         lines.append(f"No reward came within the window: it expired after {age_text(made.expired - made.time)}.")
     if made.reward is not None:

@@ -26,7 +26,7 @@ from robandit.service.dashboard.layout import (
     table,
     time_text,
 )
-from robandit.service.dashboard.manage import manage
+from robandit.service.dashboard.manage import FEW_ARMS, manage, shape_of
 from robandit.service.dashboard.timeline import WINDOWS, Timeline
 from robandit.service.experiments import warnings_of
 from robandit.service.http import Answer
@@ -34,6 +34,9 @@ from robandit.service.problems import Problem
 from robandit.service.studies import Study
 from robandit.storage import Event
 from robandit.wording import compact, counted, number, share
+
+FIRST_WARNINGS = 3  # the others are folded
+MOST_ROWS = 100  # arms in a table that is sent again and again
 
 
 class Recent(NamedTuple):
@@ -64,6 +67,7 @@ def parts(
     colours = charts.coloured([each.arm for each in summary.arms], used or pulls)
     return {
         "state": badge(summary.state),
+        "shape": shape_of(summary),
         "warnings": _warnings(warnings_of(experiment, study)),
         "facts": _facts(summary, rate),
         "chart": charts.share_chart(columns, colours, window=WINDOWS[window][0], now=now, sampled=timeline.sampled),
@@ -99,7 +103,7 @@ def show(
 {live_part("facts", made["facts"])}
 <section aria-labelledby="traffic"><div class="row"><h2 id="traffic">Share of traffic</h2>
 <nav class="windows" aria-label="Window of time">{links}</nav></div>
-<div id="chart" class="chart">{made["chart"]}</div><p class="tip" id="tip" hidden></p>
+<div id="chart" class="chart">{made["chart"]}</div><p class="tip" id="tip" role="status" hidden></p>
 <p class="note">Above: the share of the decisions for each arm. Below: rewards per second.</p></section>
 <section aria-labelledby="means"><h2 id="means">Arms</h2>{live_part("arms", made["arms"])}</section>
 <section aria-labelledby="tail"><h2 id="tail">Tails</h2>{live_part("tails", made["tails"])}</section>
@@ -121,8 +125,10 @@ def show(
 def _warnings(sentences: Sequence[str]) -> str:
     if not sentences:
         return ""
-    items = "".join(f"<li>{escaped(each)}</li>" for each in sentences)
-    return warning(f"<strong>{counted(len(sentences), 'warning')}</strong><ul>{items}</ul>")
+    items = [f"<li>{escaped(each)}</li>" for each in sentences]
+    first, rest = "".join(items[:FIRST_WARNINGS]), "".join(items[FIRST_WARNINGS:])
+    older = f"<details><summary>{len(items) - FIRST_WARNINGS} more</summary><ul>{rest}</ul></details>" if rest else ""
+    return warning(f"<strong>{counted(len(items), 'warning')}</strong><ul>{first}</ul>{older}")
 
 
 def _facts(summary: bodies.Summary, rate: float) -> str:
@@ -145,7 +151,10 @@ def _arms(summary: bodies.Summary, study: Study | None, used: Mapping[str, int],
     axis = charts.limits((mean.value, mean.low, mean.high) for mean in known.values())
     total = sum(used.values())
     rows = []
-    for arm in summary.arms:
+    arms = summary.arms
+    if len(arms) > MOST_ROWS:
+        arms = sorted(arms, key=lambda arm: (-used.get(arm.arm, 0), -arm.pulls))[:MOST_ROWS]
+    for arm in arms:
         part = used.get(arm.arm, 0) / total if total else 0.0
         state = "" if arm.state == "active" else f" {badge(arm.state)}"
         rows.append(
@@ -162,7 +171,9 @@ def _arms(summary: bodies.Summary, study: Study | None, used: Mapping[str, int],
         "95 % limits": "",
         "mean and limits": "interval",
     }
-    return table("Arms", heads, rows) + _means_note(study)
+    left = len(summary.arms) - len(arms)
+    others = f'<p class="note">And {counted(left, "arm")} with less traffic.</p>' if left else ""
+    return f"{table('Arms', heads, rows)}{others}{_means_note(study)}"
 
 
 def _mean_cells(mean: Mean | None, median: float, axis: tuple[float, float]) -> str:
@@ -188,7 +199,8 @@ def _means_note(study: Study | None) -> str:
         return '<p class="note">Means appear after the first rewards.</p>'
     return (
         f'<p class="note">Trimmed means with 95 % limits, from a sample of at most {SIZE:,} rewards of each arm, at '
-        f"{counted(study.rewards, 'reward')}. A side on which the rewards are skewed has no limit.</p>"
+        f"{counted(study.rewards, 'reward')}. A side on which the rewards are "
+        "skewed has no limit. They are of all rewards since the start or the last reset, also if an arm has changed since.</p>"
     )
 
 
@@ -198,13 +210,16 @@ def _tails(study: Study | None) -> str:
     rows = (
         f'<tr><th scope="row"><bdi>{escaped(str(arm.arm))}</bdi></th><td class="words">{_tail(arm.left)}</td>'
         f'<td class="words">{_tail(arm.right)}</td></tr>'
-        for arm in study.diagnosis.arms
+        for arm in study.diagnosis.arms[:MOST_ROWS]
     )
     diagnosis = study.diagnosis
+    shown = table("Tails", {"arm": "", "left tail": "words", "right tail": "words"}, rows)
+    if len(diagnosis.arms) > FEW_ARMS:
+        shown = more(f"Tails of {min(MOST_ROWS, len(diagnosis.arms))} arms", shown)
     advice = "".join(f"<p>{escaped(' '.join(line.split()))}</p>" for line in str(diagnosis.advice).split("\n  - "))
     return (
-        f"{table('Tails', {'arm': '', 'left tail': 'words', 'right tail': 'words'}, rows)}"
-        '<p class="note">The tail index with its 95 % interval. Below 2, the variance is infinite; below 1, so is the mean.</p>'
+        f'{shown}<p class="note">The tail index with its 95 % interval. Below 2, the variance is infinite; below 1, so is '
+        "the mean.</p>"
         f"<p>{escaped(diagnosis.policy.name)}: {escaped(diagnosis.words())}.</p>"
         f"{more('Which policy suits these rewards', advice)}"
     )

@@ -30,6 +30,7 @@ async def log_in(site: Site, visit: Visit) -> Answer:
         return _form(goal, "The key is not known: copy the whole key, from rb_ to its end.", 401)
     if site.state.keys.valid(key.id, now) is None:
         return _form(goal, f"The key {key.id} is revoked or has expired: ask for a new one.", 401)
+    site.state.rates.check(key.id)
     try:
         access.check_scope(key, "read")
     except Refusal as refusal:

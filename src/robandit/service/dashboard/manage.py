@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 
 from robandit.decisions.settings import LONGEST_NAME
 from robandit.notebook import escaped
+from robandit.report.pieces import more
 from robandit.service import bodies
 from robandit.service.dashboard.layout import Visit, address, badge, table, token_field
+
+FEW_ARMS = 10  # more are folded
+
+
+def shape_of(summary: bodies.Summary) -> str:
+    """Return what the forms depend on, as a text. A page whose forms are old says so."""
+    states = [summary.state, *(arm.state for arm in summary.arms)]
+    return hashlib.sha256(" ".join(states).encode()).hexdigest()[:16]
 
 
 def manage(visit: Visit, summary: bodies.Summary, window: str) -> str:
@@ -19,12 +29,15 @@ def manage(visit: Visit, summary: bodies.Summary, window: str) -> str:
     else:
         button = forms.button("pause", "Pause the experiment")
         about = "While it is paused, it makes no decisions."
-    rows = (forms.arm_row(arm) for arm in summary.arms)
+    arms = table("Change arms", {}, (forms.arm_row(arm) for arm in summary.arms))
+    if len(summary.arms) > FEW_ARMS:
+        arms = more(f"Pause or retire one of {len(summary.arms):,} arms", arms)
     field = f'<input name="arm" required maxlength="{LONGEST_NAME}" autocomplete="off">'
-    return f"""<section aria-labelledby="manage"><h2 id="manage">Change</h2>
-<p>{button} <span class="muted">{about}</span></p>
+    return f"""<section aria-labelledby="manage"><h2 id="manage" data-shape="{shape_of(summary)}">Change</h2>
+<p class="refused" id="old-forms" hidden>The experiment has changed since this page was loaded: reload it to change more.</p>
+<div>{button} <span class="muted">{about}</span></div>
 {forms.start("inline")}<input type="hidden" name="action" value="add-arm"><label>New arm {field}</label><button>Add</button></form>
-{table("Change arms", {}, rows)}</section>"""
+{arms}</section>"""
 
 
 class _Forms:

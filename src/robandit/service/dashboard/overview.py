@@ -49,7 +49,10 @@ async def overview(site: Site, visit: Visit) -> Answer:
         shown = f'<p class="muted empty">No experiment has {escaped(repr(found.text))} in its name.</p>'
     elif not rows:
         shown = f'<p class="muted empty">There is no page {found.page:,}.</p>'
-    main = f"""<div class="head"><h1 class="title">Experiments</h1><span class="muted">{counted(total, "experiment")}</span></div>
+    count = counted(total, "experiment")
+    if found.text:
+        count = f"{found.matching:,} of {count}"
+    main = f"""<div class="head"><h1 class="title">Experiments</h1><span class="muted">{count}</span></div>
 {_search(found.text) if total > 1 else ""}{shown}{_pages(found)}"""
     await site.state.engine.settled()
     query = {"q": found.text, "page": str(found.page)}

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 LIFETIME = 12 * 3600.0
 MOST_SESSIONS = 1_000
+MOST_PER_KEY = 50
 
 
 class Session(NamedTuple):
@@ -32,8 +33,11 @@ class Sessions:
         self._sessions: dict[bytes, Session] = {}
 
     def open(self, key_id: str, now: float) -> str:
-        """Start a session, and return its token. If there are too many, the oldest one ends."""
-        if len(self._sessions) >= MOST_SESSIONS:
+        """Start a session, and return its token. If a key has too many, its oldest one ends; so does the oldest one of all."""
+        own = [token for token, session in self._sessions.items() if session.key_id == key_id]
+        if len(own) >= MOST_PER_KEY:
+            del self._sessions[own[0]]
+        elif len(self._sessions) >= MOST_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         token = secrets.token_urlsafe(32)
         self._sessions[_hash(token)] = Session(key_id, secrets.token_urlsafe(32), now + LIFETIME)

@@ -36,12 +36,26 @@ function replace(node, html) {
   }
   writeTimes(node);
 }
+// A list that somebody is about to click, has focused or has selected text in is held until they leave it.
+const held = {};
+const isUsed = (node) => node.matches(":hover, :focus-within") || (getSelection().type === "Range" && node.contains(getSelection().anchorNode));
+function release() {
+  for (const [id, html] of Object.entries(held)) {
+    if (isUsed(part(id))) continue;
+    delete held[id];
+    replace(part(id), html);
+  }
+}
 function update(parts) {
   const column = readOut.at();
   for (const [id, html] of Object.entries(parts)) {
     const node = part(id);
-    if (node) replace(node, html);
+    if (id === "recent") held[id] = html;
+    else if (node) replace(node, html);
   }
+  release();
+  const forms = part("manage");
+  if ("shape" in parts && forms) part("old-forms").hidden = forms.dataset.shape === parts.shape;
   if ("chart" in parts) readOut.show(column);
 }
 
@@ -146,5 +160,5 @@ const readOut = (() => {
 })();
 
 writeTimes(document);
-setInterval(() => writeTimes(document), 1000);
+setInterval(() => { writeTimes(document); release(); }, 1000);
 document.documentElement.dataset.ready = "yes";
