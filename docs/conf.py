@@ -6,6 +6,7 @@ import io
 import os
 import re
 import sys
+from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
@@ -148,7 +149,16 @@ def escape_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
             lines[i] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
 
 
+def forget_modules_without_source(app: Any) -> Iterator[Any]:
+    """Keep modules such as builtins off the list of sources: they have no page there."""
+    known = getattr(app.env, "_viewcode_modules", {})
+    for name in [name for name, entry in known.items() if not entry]:
+        del known[name]
+    return iter(())
+
+
 def setup(app: Any) -> None:
     """Connect the hooks; Sphinx calls this function."""
+    app.connect("html-collect-pages", forget_modules_without_source, priority=100)
     app.connect("source-read", generate)
     app.connect("autodoc-process-docstring", escape_bars)

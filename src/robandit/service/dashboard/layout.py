@@ -82,7 +82,7 @@ def _navigation(visit: Visit | None) -> str:
     links += '<a href="/docs">API</a>'
     who = ""
     if visit.cookie:
-        note = visit.key.note or f"key {visit.key.id}"
+        note = f"key: {visit.key.note or visit.key.id}"
         button = (
             f'<form method="post" action="/logout">{token_field(visit)}<button class="quiet">Log out</button></form>'
         )
