@@ -175,7 +175,8 @@ def test_the_pages_name_metrics_that_exist(tmp_path):
 
 def test_the_pages_name_the_limits_of_the_code():
     from robandit.decisions import engine, settings
-    from robandit.service import application, explanations, http, server
+    from robandit.service import application, decisions, explanations, http, server
+    from robandit.service.dashboard import pages, site
 
     text = (DOCS / "explanation" / "service-guarantees.md").read_text()
     for limit in (engine.MOST_WAITING, application.MOST_REQUESTS, settings.DEFAULT_OPEN, engine.SNAPSHOT_EVERY):
@@ -183,6 +184,9 @@ def test_the_pages_name_the_limits_of_the_code():
     assert f"| {explanations.MOST_WAITING} | 429 |" in text
     assert f"{http.LARGEST_BODY >> 20} MiB" in text
     assert f"{server.GRACE} seconds" in text
+    assert f"| {pages.MOST_STREAMS} | 429 |" in text
+    assert f"to log in, {site.LARGEST_LOGIN >> 10} KiB" in text
+    assert f"| levels of a context | {decisions.MOST_LEVELS} | 422 |" in text
 
 
 def files(page):

@@ -114,7 +114,8 @@ class NewDecision(_Request):
         None
     )
     context: Annotated[
-        msgspec.Raw | msgspec.UnsetType, Meta(description="Any JSON up to 64 KiB. It is stored, and not used.")
+        msgspec.Raw | msgspec.UnsetType,
+        Meta(description="Any JSON up to 64 KiB and 200 levels. It is stored, and not used."),
     ] = msgspec.UNSET
 
 
