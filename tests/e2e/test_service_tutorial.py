@@ -63,3 +63,9 @@ def test_the_tutorial_names_what_the_form_has(tmp_path):
         assert f">{words}<" in page
     for words in ("Unit of the rewards", "Reward window, in seconds", "Rewards are costs"):
         assert words in page
+
+
+def test_the_documentation_and_the_dashboard_have_the_same_mark():
+    """Sphinx takes it from the folder of the documentation, and the server from the package."""
+    ours = ROOT / "src" / "robandit" / "service" / "dashboard" / "assets" / "mark.svg"
+    assert (DOCS / "_static" / "mark.svg").read_bytes() == ours.read_bytes()
