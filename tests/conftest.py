@@ -66,6 +66,7 @@ def pytest_collection_finish(session):
     """Keep the modules and thousands of tests out of garbage collections, which would look at all of them each time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000)  # compiling makes many objects
 
 
 # A live bandit of a precompiled policy is compiled from its first round on, any other stays interpreted; decisions are the same.

@@ -1,4 +1,4 @@
-"""Importing is light, public names exist, and precompiled policies are not compiled again."""
+"""Importing is light, and public names exist."""
 
 import os
 import pickle
@@ -131,13 +131,15 @@ for name in names:
     for loaded in [loaded for loaded in sys.modules if loaded.partition(".")[0] == "robandit"]:
         del sys.modules[loaded]
     importlib.import_module(f"robandit.{name}")
-print(len(names))
+print(len(names), "scipy.stats" in sys.modules)
 """
 
 
 def test_every_room_can_be_the_first_one_that_is_imported():
-    """No room depends on what another one has imported before."""
-    assert int(run(ROOMS).stdout) > 25
+    """No room depends on what another one has imported before. None imports scipy.stats, which takes 0.8 s of each command."""
+    number, stats = run(ROOMS).stdout.split()
+    assert int(number) > 25
+    assert stats == "False"
 
 
 def test_public_names_are_listed_and_can_be_imported():
@@ -157,23 +159,23 @@ LIVE = """
 import sys, warnings
 import robandit as rb
 warnings.simplefilter("ignore")  # rewards that grow look like drift
-bandit = rb.Bandit(["x", "y"], {policy}, seed=1, minimize=True, log=lambda event: None)
-for reward in range(600):  # more than the record of rewards keeps unread
-    bandit.update(bandit.select(), 0.001 * reward)
-    bandit.reward(bandit.decide(), 1.0)
-bandit.expire(bandit.decide())
-bandit.pause_arm("x")
-bandit.estimates(), bandit.counters(), bandit.diagnose()
-bandit.save({path!r})
-rb.Bandit.load({path!r}).select()
+for policy in (None, rb.UCB1()):
+    bandit = rb.Bandit(["x", "y"], policy, seed=1, minimize=True, log=lambda event: None)
+    for reward in range(600):  # more than the record of rewards keeps unread
+        bandit.update(bandit.select(), 0.001 * reward)
+        bandit.reward(bandit.decide(), 1.0)
+    bandit.expire(bandit.decide())
+    bandit.pause_arm("x")
+    bandit.estimates(), bandit.counters(), bandit.diagnose()
+    bandit.save({path!r})
+    rb.Bandit.load({path!r}).select()
 print(*sys.modules)
 """
 
 
-@pytest.mark.parametrize("policy", ["None", "rb.UCB1()"])
-def test_a_live_bandit_is_light(policy, tmp_path):
+def test_a_live_bandit_is_light(tmp_path):
     """It needs Numba, which imports a part of SciPy, but no package for tables, figures, commands or clusters."""
-    loaded = run(LIVE.format(policy=policy, path=str(tmp_path / "saved"))).stdout.split()
+    loaded = run(LIVE.format(path=str(tmp_path / "saved"))).stdout.split()
     assert "robandit.live.bandit" in loaded
     allowed = {"numba", "llvmlite"}
     assert [name for name in [*HEAVY, "distributed"] if name in loaded and name not in allowed] == []
@@ -186,35 +188,6 @@ def test_every_public_name_exists():
             assert getattr(module, name) is not None, f"{module.__name__}.{name}"
     assert {"AdaRUCB", "UCB1", "Bandit", "simulate", "precompile", "Policy"} <= set(rb.__all__)
     assert rb.__version__
-
-
-USE = """
-import robandit as rb
-for problem in (
-    rb.problems.negated_pareto(means=[-1.0, -2.0, -3.0], tail=2.0),
-    rb.problems.bernoulli(means=[0.1, 0.2]),
-):
-    rb.simulate(rb.Oracle(arm=1), problem, 50, 3, seed=0, threads=2)
-bandit = rb.Bandit(["x", "y", "z"], rb.Oracle(arm=0), seed=1)
-bandit.update(bandit.select(), 1.0)
-decision, late = bandit.decide(), bandit.decide()
-bandit.reward(decision, 2)
-bandit.expire(late)
-print(len(bandit.estimates()))
-"""
-
-
-def test_precompiled_is_not_compiled_again(tmp_path):
-    folder = str(tmp_path)
-    first = run("import robandit as rb; rb.precompile([rb.Oracle()], processes=2)", ROBANDIT_CACHE_DIR=folder)
-    assert "compiling Oracle" in first.stderr
-    before = sorted(os.listdir(tmp_path))
-    again = run("import robandit as rb; rb.precompile([rb.Oracle()])", ROBANDIT_CACHE_DIR=folder)
-    assert again.stderr == ""
-    second = run(USE, ROBANDIT_CACHE_DIR=folder)
-    assert second.stderr == ""
-    assert second.stdout == "3\n"
-    assert sorted(os.listdir(tmp_path)) == before
 
 
 def test_precompile_rejects_what_is_not_a_policy():

@@ -56,9 +56,21 @@ def expected(tmp_path_factory):
     return contents(folder, "parts", "results")
 
 
-def test_ctrl_c_ends_the_workers_too_and_the_same_command_goes_on(expected, tmp_path):
+def test_a_run_whose_worker_is_killed_at_the_start_and_that_is_interrupted_goes_on(expected, tmp_path):
+    """The same command three times: after an error, after Ctrl-C, and to the end."""
     (tmp_path / "s.toml").write_text(SPEC)
     options = ["--engine", "dask", "--workers", "1"]
+
+    process = start(*options, cwd=tmp_path)
+    wait_for(lambda: starting(process.pid))
+    kill(starting(process.pid)[0])
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1, said
+    assert len(said.splitlines()) == 1
+    assert said.startswith("robandit: starting 1 worker process on this machine failed")
+    assert said.rstrip().endswith("to continue, repeat the command")
+    wait_for(lambda: not in_group(process.pid), 120)
+
     process = start(*options, cwd=tmp_path)
     parts = tmp_path / "s" / "parts"
     wait_for(lambda: list(parts.glob("*.parquet")), 120)
@@ -74,6 +86,7 @@ def test_ctrl_c_ends_the_workers_too_and_the_same_command_goes_on(expected, tmp_
     assert os.listdir(tmp_path / "s" / "locks") == []
     kept = len(os.listdir(parts))
     assert 0 < kept < len(expected) - 2
+
     process = start(*options, cwd=tmp_path)
     told, said = process.communicate(timeout=300)
     assert process.returncode == 0, said
@@ -83,24 +96,6 @@ def test_ctrl_c_ends_the_workers_too_and_the_same_command_goes_on(expected, tmp_
     assert all(line.startswith(("dashboard: ", "playing ", "compiling ")) for line in said.splitlines()), said
     assert contents(tmp_path / "s", "parts", "results") == expected
     wait_for(lambda: not in_group(process.pid), 120)
-
-
-def test_a_worker_killed_while_the_cluster_starts_is_an_error_and_the_same_command_goes_on(expected, tmp_path):
-    (tmp_path / "s.toml").write_text(SPEC)
-    options = ["--engine", "dask", "--workers", "1"]
-    process = start(*options, cwd=tmp_path)
-    wait_for(lambda: starting(process.pid))
-    kill(starting(process.pid)[0])
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 1, said
-    assert len(said.splitlines()) == 1
-    assert said.startswith("robandit: starting 1 worker process on this machine failed")
-    assert said.rstrip().endswith("to continue, repeat the command")
-    wait_for(lambda: not in_group(process.pid), 120)
-    process = start(*options, cwd=tmp_path)
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said
-    assert contents(tmp_path / "s", "parts", "results") == expected
 
 
 def test_a_scheduler_that_dies_is_exit_code_1_and_says_how_to_go_on(tmp_path):
