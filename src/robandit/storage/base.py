@@ -52,7 +52,7 @@ class Tally(NamedTuple):
     kind: str
     arm: str | None
     """The field ``arm`` of their payloads."""
-    count: int
+    number: int
 
 
 class StoredExperiment(NamedTuple):
