@@ -27,6 +27,7 @@ STUDY_SHARE = 0.05  # the share of a core that studies of one experiment may tak
 FAILED_PAUSE = 60.0  # seconds after a study that failed
 PATIENCE = 0.3  # seconds that a page waits for its first study
 MOST_READING = 2  # looks that read the log at the same time; the other threads are for other calls
+ENDS = ("rewarded", "late", "expired")  # the events that close a decision
 RECENT = 12  # decisions in the list
 RATE_SPAN = 30.0  # seconds over which rates are averaged
 
@@ -70,7 +71,7 @@ class Look:
         await state.engine.settled()
         async with self._reading:
             recent = await asyncio.to_thread(self._read, state.engine.store, last, now)
-        recent = [each._replace(open=each.closed is None and experiment.is_open(each.decided.id)) for each in recent]
+        recent = [each._replace(open=self._is_open(each)) for each in recent]
         return experiment_page.parts(
             experiment,
             summary,
@@ -90,13 +91,21 @@ class Look:
             if self._rates is not self._timeline:
                 self._rates.catch_up(reader, last, now)
             decided = reader.latest(self.experiment.number, "decided", last, RECENT)
-            return [Recent(event, self._end_of(reader, event.id, last), False) for event in decided]
+            return [Recent(event, self._end_of(reader, event.id), False) for event in decided]
         finally:
             reader.close()
 
-    def _end_of(self, reader: Reader, id: str, last: int) -> Event | None:
-        found = (reader.find(self.experiment.number, kind, id) for kind in ("rewarded", "late", "expired"))
-        return next((event for event in found if event is not None and event.seq <= last), None)
+    def _end_of(self, reader: Reader, id: str) -> Event | None:
+        found = (reader.find(self.experiment.number, kind, id) for kind in ENDS)
+        return next((event for event in found if event is not None), None)
+
+    def _is_open(self, each: Recent) -> bool:
+        """Return whether a decision has no end in the log. Its end may not be stored yet; only a reset leaves it without one."""
+        if each.closed is not None:
+            return False
+        experiment, id = self.experiment, each.decided.id
+        waits = experiment.is_open(id) or any((kind, id) in experiment.recent for kind in ENDS)
+        return waits or experiment.epoch == 0
 
     async def _start_study(self) -> None:
         """Start a study if one is due. Only the first page waits for it, and not for long."""
