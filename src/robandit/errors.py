@@ -19,6 +19,7 @@
     ├── Undelivered                  a client of the decision service is closed before all its reports are delivered
     ├── BatchError                   the decision service rejected some items of a batch
     ├── StoreError                   the store of the decision service cannot be used
+    │   └── StoreUnavailable         its database cannot be reached, or is busy; try again later
     ├── KernelError                  a hook that cannot be compiled, or does not work
     ├── EngineLost                   the workers of a run cannot be reached, or disappeared
     ├── VersionSkew                  workers and client have different versions of packages
@@ -65,6 +66,7 @@ __all__ = [
     "RobanditError",
     "ServiceUnavailable",
     "StoreError",
+    "StoreUnavailable",
     "UnavailableArm",
     "Undelivered",
     "UnknownArm",
@@ -161,6 +163,10 @@ class BatchError(RobanditError):
 
 class StoreError(RobanditError):
     """The store of the decision service cannot be opened, read or written, or another server uses it."""
+
+
+class StoreUnavailable(StoreError):
+    """The database of the decision service cannot be reached, or is busy. The server goes on, and tries again."""
 
 
 class KernelError(RobanditError):

@@ -289,7 +289,7 @@ def test_a_reset_starts_a_new_epoch_with_a_snapshot(path):
         async with running(path, kill=True, snapshot_every=10) as engine:
             engine.create("e", **SETTINGS)
             await play(engine)
-            made = engine.reset("e")
+            made = engine.reset(engine.find("e"))
             await engine.settled()
             assert engine.find("e").epoch == 1
             return made.event.seq, engine.find("e").snapshot().content

@@ -53,7 +53,7 @@ async def live(store, policy, count=45, **options):
             experiment.add_arm("d")
         if k == 2 * count // 3:
             then[experiment.seq + 1] = facts(experiment)
-            engine.reset("e")
+            engine.reset(engine.find("e"))
             ids.clear()
     await engine.settled()
     stored = engine.reader.experiments()[0]

@@ -12,6 +12,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from typing import ClassVar
 
@@ -23,7 +24,19 @@ from helpers.amount import amount
 from helpers.stores import event, everything, key, killed_while_writing, opened, reading
 from robandit.errors import CorruptFile, NewerFile, StoreError
 from robandit.storage import AuditEntry, Event, StoredExperiment, StoredKey, open_store
-from robandit.storage.base import Audit, Create, NewEpoch, PutKey, Remove, Snapshot
+from robandit.storage.base import (
+    MOST_TAIL,
+    Audit,
+    Clash,
+    Create,
+    EndSession,
+    NewEpoch,
+    PutKey,
+    PutSession,
+    Remove,
+    Snapshot,
+    StoredSession,
+)
 
 EXAMPLES = settings(
     max_examples=amount(40, 400), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
@@ -63,6 +76,19 @@ class StoreContract:
     def store(self, location):
         with opened(location, durability="off") as store:
             yield store
+
+    def test_sessions_come_and_go(self, store):
+        ends = time.time() + 3600.0
+        first, second, over = (StoredSession(b"%d" % k * 32, "k", ends + k) for k in (0, 1, -9999))
+        store.commit((), [PutSession(second), PutSession(over)])
+        with reading(store) as reader:
+            assert reader.sessions() == [over, second]
+        store.commit((), [PutSession(first)])
+        with reading(store) as reader:
+            assert reader.sessions() == [first, second]  # the other one has ended by itself
+        store.commit((), [EndSession(second.hash), EndSession(b"unknown")])
+        with reading(store) as reader:
+            assert reader.sessions() == [first]
 
     @pytest.fixture
     def filled(self, store):
@@ -239,23 +265,7 @@ class StoreContract:
         with reading(filled) as reader:
             assert [reader.find(1, "decided", id).seq for id in ids] == [3, 4, 5, 6, 7, 8]
 
-    # --- exclusive ----------------------------------------------------------------------------------------------------
-
-    def test_a_second_opener_is_refused(self, filled, location):
-        before = everything(filled)
-        with pytest.raises(StoreError, match="is used by another server: stop it first"):
-            open_store(location)
-        filled.commit([event(3)], ())
-        assert everything(filled) != before
-
-    def test_another_process_is_refused(self, filled, location):
-        command = [sys.executable, "-c", OPENER, location]
-        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert (result.returncode, result.stderr) == (3, "")
-        assert "is used by another server: stop it first" in result.stdout
-        filled.commit([event(3)], ())
-        filled.close()
-        assert subprocess.run(command, check=False, timeout=60).returncode == 0
+    # --- exclusive or shared: see the two classes at the end ------------------------------------------------------------
 
     def test_it_can_be_opened_again_after_closing_and_failing(self, location):
         for _ in range(2):
@@ -492,3 +502,155 @@ class StoreContract:
         assert found["snapshots"][0] == [(3, b"new")]
         assert found["experiments"][0].epoch == 1
         assert len(found["events"][0]) == 3
+
+
+class ExclusiveContract(StoreContract):
+    """The contract of a store that one process at a time has open for writing."""
+
+    def test_a_second_opener_is_refused(self, filled, location):
+        before = everything(filled)
+        with pytest.raises(StoreError, match="is used by another server: stop it first"):
+            open_store(location)
+        filled.commit([event(3)], ())
+        assert everything(filled) != before
+
+    def test_another_process_is_refused(self, filled, location):
+        command = [sys.executable, "-c", OPENER, location]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert (result.returncode, result.stderr) == (3, "")
+        assert "is used by another server: stop it first" in result.stdout
+        filled.commit([event(3)], ())
+        filled.close()
+        assert subprocess.run(command, check=False, timeout=60).returncode == 0
+
+
+class SharedContract(StoreContract):
+    """The contract of a store to which several processes write."""
+
+    @pytest.fixture
+    def other(self, filled, location):
+        """The same store, as another process has it."""
+        with opened(location, durability="off") as store:
+            yield store
+
+    def test_each_sees_the_commits_of_the_other(self, filled, other):
+        filled.commit([event(3)], ())
+        other.commit([event(4)], [Create(3, "three", b"{}")])
+        assert everything(filled) == everything(other)
+        assert [each.head for each in everything(filled)["experiments"]] == [4, 1, 0]
+
+    def test_a_commit_that_does_not_follow_is_refused(self, filled, other):
+        filled.commit([event(3)], ())
+        before = everything(filled)
+        with pytest.raises(StoreError, match="does not follow"):
+            other.commit([event(3, id="x")], [Audit(1.0, "k", "a", "s", b"{}")])
+        assert everything(filled) == before
+
+    @pytest.mark.parametrize("twice", [Create(3, "one", b"{}"), Create(1, "three", b"{}")], ids=["name", "number"])
+    def test_names_and_numbers_clash(self, other, twice):
+        with pytest.raises(Clash):
+            other.commit((), [twice])
+
+    def test_a_turn_reads_the_tail_and_the_ids(self, filled, other):
+        filled.commit([event(3, kind="rewarded", id="1"), event(4)], ())
+        turn = other.turn(1, 2, ["1", "absent"])
+        assert (turn.head, turn.snapshot) == (4, 2)
+        assert turn.tail == [event(3, kind="rewarded", id="1"), event(4)]
+        assert sorted(turn.known) == [event(1), event(3, kind="rewarded", id="1")]
+        assert abs(turn.time - time.time()) < 60.0
+        turn.commit([event(5)], [Snapshot(1, 5, b"new")])
+        assert everything(filled)["experiments"][0].head == 5
+        later = filled.turn(1, 5, [])
+        assert (later.head, later.snapshot, later.tail, later.known) == (5, 5, [], [])
+        assert later.time > turn.time
+        later.cancel()
+        assert everything(filled)["experiments"][0].head == 5
+
+    def test_a_turn_of_an_experiment_that_is_gone(self, filled, other):
+        filled.commit((), [Remove(1)])
+        turn = other.turn(1, 2, [])
+        assert turn.head is None
+        turn.cancel()
+        assert other.tail(1, 2) == (None, [])
+
+    def test_a_turn_commits_only_what_follows(self, filled, other):
+        for wrong in ([event(4)], [event(2, id="x")], [event(3), event(5)], [event(3, id="1")], [event(2, number=2)]):
+            with pytest.raises(StoreError):
+                other.turn(1, 2, []).commit(wrong, [Audit(1.0, "k", "a", "s", b"{}")])
+        assert everything(filled)["experiments"][0].head == 2
+        assert len(everything(filled)["audit"]) == 1
+
+    def test_turns_of_one_experiment_exclude_each_other(self, filled, other):
+        """Two threads append 100 events each, with the next number that their turn says. Without the lock, some would clash."""
+        count = 100
+
+        def append(store, name):
+            for k in range(count):
+                turn = store.turn(1, 0, [])
+                assert turn.tail[-1].seq == turn.head
+                turn.commit([event(turn.head + 1, id=f"{name}-{k}")], ())
+
+        threads = [threading.Thread(target=append, args=each) for each in ((filled, "a"), (other, "b"))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        log = everything(filled)["events"][0]
+        assert [each.seq for each in log] == list(range(1, 2 * count + 3))
+        assert {each.id for each in log[2:]} == {f"{name}-{k}" for name in "ab" for k in range(count)}
+
+    def test_turns_of_different_experiments_and_reads_go_on(self, filled, other):
+        turn = filled.turn(1, 0, [])
+        other.turn(2, 0, []).commit([event(2, number=2)], ())
+        assert other.tail(1, 0) == (2, [event(1), event(2)])
+        assert everything(other)["experiments"][1].head == 2
+        turn.commit([event(3)], ())
+        assert other.tail(1, 1) == (3, [event(2), event(3)])
+
+    def test_a_long_tail_comes_in_pieces(self, filled, other):
+        filled.commit([event(seq) for seq in range(3, MOST_TAIL + 50)], ())
+        turn = other.turn(1, 2, [])
+        turn.cancel()
+        assert [each.seq for each in turn.tail] == list(range(3, MOST_TAIL + 3))
+        assert turn.head == MOST_TAIL + 49
+        head, tail = other.tail(1, MOST_TAIL)
+        assert (head, len(tail)) == (MOST_TAIL + 49, 49)
+
+    def test_an_experiment_is_found_by_name(self, filled, other):
+        assert other.find_name("one") == StoredExperiment(1, "one", 2, 0, b'{"seed": 1}')
+        assert other.find_name("One") is None
+
+    def test_the_pulse_shows_what_others_did(self, filled, other):
+        first = other.pulse()
+        assert first.heads == {1: 2, 2: 1}
+        assert abs(first.time - time.time()) < 60.0
+        filled.commit([event(3)], ())
+        second = other.pulse()
+        assert (second.heads, second.catalogue) == ({1: 3, 2: 1}, first.catalogue)
+        for change in (
+            Create(3, "c", b"{}"),
+            PutKey(key("n")),
+            PutSession(StoredSession(b"x", "n", 9e9)),
+            EndSession(b"x"),
+            Remove(3),
+        ):
+            before = other.pulse().catalogue
+            filled.commit((), [change])
+            assert other.pulse().catalogue > before
+        assert 3 not in other.pulse().heads
+
+    def test_entries_of_the_audit_log_are_numbered_in_the_order_of_their_commits(self, filled, other):
+        def write(store, name):
+            for k in range(50):
+                store.commit((), [Audit(1.0, name, "a", str(k), b"{}")])
+
+        threads = [threading.Thread(target=write, args=each) for each in ((filled, "a"), (other, "b"))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert [entry.seq for entry in everything(filled)["audit"]] == list(range(1, 102))
+
+    def test_one_server_makes_the_schema_and_the_others_wait(self, location):
+        processes = [subprocess.Popen([sys.executable, "-c", OPENER, location]) for _ in range(4)]
+        assert [process.wait(60) for process in processes] == [0] * 4

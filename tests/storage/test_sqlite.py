@@ -13,7 +13,7 @@ from robandit.storage.base import Create, Remove
 from robandit.storage.locations import path_of
 from robandit.storage.schema import APPLICATION, STEPS, VERSION
 from robandit.storage.sqlite import SqliteReader, SqliteStore, integrity
-from storage.contract import StoreContract
+from storage.contract import ExclusiveContract
 
 
 def changed(path, *statements):
@@ -26,7 +26,7 @@ def changed(path, *statements):
         db.close()
 
 
-class TestSqlite(StoreContract):
+class TestSqlite(ExclusiveContract):
     @pytest.fixture
     def location(self, tmp_path):
         return f"sqlite:{tmp_path / 'robandit.db'}"
@@ -56,7 +56,7 @@ def store(path):
 
 @pytest.mark.parametrize("location", ["", "sqlite", "sqlite:", "postgres:x", "robandit.db", ":memory:", "SQLITE:x"])
 def test_invalid_locations_are_refused_with_the_rule(location):
-    with pytest.raises(InvalidInput, match=r"must be sqlite:PATH.* for example sqlite:robandit.db"):
+    with pytest.raises(InvalidInput, match=r"must be sqlite:PATH.* or postgresql://.* for example sqlite:robandit.db"):
         open_store(location)
 
 

@@ -1,7 +1,7 @@
-"""All experiments of a store: they are loaded from their logs, found by name, and their new events are committed in groups.
+"""All experiments of a store that one server has for itself: new events are committed in groups.
 
-The engine runs in one event loop. A call applies its event at once, and may be answered when `Engine.stored` is done: what was
-acknowledged is stored. A reader that must not see what a crash could take back waits for `Engine.settled`.
+The engine runs in one event loop. A call applies its event at once, and may be answered when `Engine.settled` is done: what was
+acknowledged is stored. A reader that must not see what a crash could take back waits for it, too.
 
 If the store fails, the state in memory is ahead of the log. Then nothing more is answered, and the process must end and start
 again.
@@ -10,7 +10,6 @@ again.
 from __future__ import annotations
 
 import asyncio
-import secrets
 import sys
 import time
 import traceback
@@ -20,28 +19,22 @@ from typing import Any
 import msgspec
 
 from robandit.decisions import events
+from robandit.decisions.base import LONG_TAIL, MOST_WAITING, SNAPSHOT_EVERY, BaseEngine, T, removal_detail
 from robandit.decisions.clock import SteadyClock
 from robandit.decisions.experiment import Experiment, Recorded
 from robandit.decisions.restoring import empty, fold, restored
-from robandit.decisions.settings import checked_name, checked_settings
-from robandit.errors import Conflict, NotFound, Overloaded, StoreError, formatted
+from robandit.errors import Overloaded, StoreError
 from robandit.live.engine import Compile
 from robandit.storage import Event, Reader, Store, StoredExperiment
-from robandit.storage.base import Audit, Change, Create, NewEpoch, Remove
+from robandit.storage.base import Change, Create, Remove
 from robandit.storage.group_commit import Committed, GroupCommit
 
-SNAPSHOT_EVERY = 50_000
-LONG_TAIL = (
-    20_000  # events after which loading is worth compiling first: interpreted, each takes tenths of a millisecond
-)
-MOST_WAITING = 20_000  # events that may wait for a commit
-MOST_WAITING_BYTES = 64 << 20  # of their payloads
-MOST_EXPERIMENTS = 10_000
+MOST_WAITING_BYTES = 64 << 20  # of the payloads of events that wait for a commit
 SWEEP_EVERY = 0.5  # seconds between two searches for expired decisions
 
 
-class Engine:
-    """The experiments of a store. Make it in a running event loop, then `load` it."""
+class Engine(BaseEngine):
+    """The experiments of a store, and the only process that writes to it."""
 
     def __init__(
         self,
@@ -55,28 +48,25 @@ class Engine:
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
         """Open the log for writing."""
-        self.store = store
-        self.clock = SteadyClock(clock)
+        super().__init__(store)
+        self.clock: SteadyClock = SteadyClock(clock)
         self.reader: Reader = store.reader()
-        self.experiments: dict[str, Experiment] = {}
-        self.loaded = False
-        self.progress = "starting"
-        """What `load` is doing, in words."""
         self._on_commit = on_commit
         self._compile: Compile = compile
         self._most_waiting = most_waiting
         self._snapshot_every = snapshot_every
-        self._by_number: dict[int, Experiment] = {}
         self._snapshots: dict[int, int] = {}
         """The number of the last event in the newest snapshot of each experiment."""
         self._next_number = store.next_number()
         self._commit = GroupCommit(store, on_commit=self._committed, on_failure=on_failure)
+        self._batches = asyncio.Lock()
+        """One large action at a time: others have a turn between two of them."""
         self._sweeper: asyncio.Task[None] | None = None
 
     # --- loading --------------------------------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Fold the logs of all experiments. Other tasks have a turn in between."""
+        """See `BaseEngine`."""
         stored = self.reader.experiments()
         for place, each in enumerate(stored, start=1):
             self.progress = f"loading experiment {place} of {len(stored)}"
@@ -91,10 +81,11 @@ class Engine:
 
     async def _loaded(self, stored: StoredExperiment) -> Experiment:
         compile = self._compile
-        newest = next((seq for seq, _ in self.reader.snapshots(stored.number)), 0)
+        snapshots = self.reader.snapshots(stored.number)
+        newest = next((seq for seq, _ in snapshots), 0)
         if compile == "background" and stored.head - newest > LONG_TAIL:
             compile = "now"
-        experiment = restored(self.reader, stored, stored.head, lambda: self._empty(stored, compile))
+        experiment = restored(snapshots, stored.head, lambda: self._empty(stored, compile))
         self._snapshots[stored.number] = experiment.seq
         for _ in fold(self.reader, experiment, stored.head):
             await asyncio.sleep(0)
@@ -103,15 +94,17 @@ class Engine:
     def _empty(self, stored: StoredExperiment, compile: Compile) -> Experiment:
         return empty(stored, clock=self.clock, find=self.reader.find, emit=self._emit, compile=compile)
 
-    def _add(self, experiment: Experiment) -> None:
-        self.experiments[experiment.name] = self._by_number[experiment.number] = experiment
-
     # --- commits --------------------------------------------------------------------------------------------------------
 
     @property
     def failure(self) -> StoreError | None:
-        """The error that ended the writing of the log, if there was one."""
+        """See `BaseEngine`."""
         return self._commit.failure
+
+    @property
+    def problem(self) -> str:
+        """See `BaseEngine`."""
+        return "" if self.failure is None else "the store has failed"
 
     @property
     def waiting(self) -> int:
@@ -144,44 +137,77 @@ class Engine:
                 experiment.forget_recent(event[2], event[3])
         self._on_commit(committed)
 
-    async def stored(self, made: Recorded) -> None:
-        """Wait until an event is stored."""
-        event = made.event
-        if (event[2], event[3]) in self._by_number[event[0]].recent:
-            waiter = self._commit.stored()
-            if waiter is not None:
-                await waiter
-
     async def settled(self) -> None:
-        """Wait until all that was submitted is stored."""
+        """See `BaseEngine`."""
         waiter = self._commit.stored()
         if waiter is not None:
             await waiter
 
     def submit(self, changes: Sequence[Change]) -> None:
-        """Store changes that are not events, such as keys."""
+        """See `BaseEngine`."""
         self._commit.submit((), changes)
+
+    # --- calls ------------------------------------------------------------------------------------------------------------
+
+    async def present(self, name: str) -> Experiment:
+        """See `BaseEngine`."""
+        return self.find(name)
+
+    async def change(
+        self, name: str, action: Callable[[Experiment], T], *, ids: Sequence[str] = (), weight: int = 1
+    ) -> T:
+        """See `BaseEngine`."""
+        if weight == 1:
+            result = self._applied(name, action)
+        else:
+            async with self._batches:
+                result = self._applied(name, action)
+                await asyncio.sleep(0)
+        waiter = self._commit.stored()
+        if waiter is not None:
+            await waiter
+        return result
+
+    def _applied(self, name: str, action: Callable[[Experiment], T]) -> T:
+        experiment = self.find(name)
+        self.check_room()
+        return action(experiment)
+
+    async def read(self, name: str, look: Callable[[Experiment], T]) -> T:
+        """See `BaseEngine`."""
+        seen = look(self.find(name))
+        await self.settled()
+        return seen
+
+    async def put(self, name: str, by: str, look: Callable[[Experiment], T], **settings: Any) -> tuple[T, bool]:
+        """See `BaseEngine`."""
+        self.check_room()
+        experiment, new = self.create(name, **settings)
+        if new:
+            self.audit(by, "create", name, msgspec.to_builtins(experiment.settings))
+        seen = look(experiment)
+        await self.settled()
+        return seen, new
+
+    async def delete(self, name: str, by: str) -> None:
+        """See `BaseEngine`."""
+        self.check_room()
+        self.audit(by, "delete", name, removal_detail(self.remove(name)))
+        await self.settled()
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        """See `BaseEngine`."""
+        self.check_room()
+        self.submit(changes)
+        await self.settled()
 
     # --- experiments ------------------------------------------------------------------------------------------------------
 
-    def find(self, name: str) -> Experiment:
-        """Return an experiment by name, or raise `NotFound`."""
-        experiment = self.experiments.get(name)
-        if experiment is None:
-            raise NotFound(f"there is no experiment {formatted(name)}: create it with PUT /v1/experiments/NAME")
-        return experiment
-
     def create(self, name: str, **settings: Any) -> tuple[Experiment, bool]:
         """Return the experiment with this name and these settings, and whether it was created now."""
-        checked_name(name)
-        asked = checked_settings(**settings, drawn=secrets.randbits(63))
-        known = self.experiments.get(name)
+        asked, known = self._asked(name, settings)
         if known is not None:
-            if not known.settings.same_content(asked):
-                raise Conflict(f"experiment {name!r} exists with other settings: use another name, or delete it first")
             return known, False
-        if len(self.experiments) >= MOST_EXPERIMENTS:
-            raise Conflict(f"there are {MOST_EXPERIMENTS:,} experiments, the most that are possible: delete some")
         encoded = msgspec.json.encode(asked)
         stored = StoredExperiment(self._next_number, name, 0, 0, encoded)
         experiment = self._empty(stored, self._compile)  # raises if the policy cannot be made
@@ -191,12 +217,10 @@ class Engine:
         experiment.create()
         return experiment, True
 
-    def reset(self, name: str) -> Recorded:
-        """Forget all that an experiment has learned."""
-        experiment = self.find(name)
-        made = experiment.reset(secrets.randbits(63))
+    def reset(self, experiment: Experiment) -> Recorded:
+        """See `BaseEngine`."""
+        made = super().reset(experiment)
         self._snapshots[experiment.number] = experiment.seq
-        self._commit.submit((), (NewEpoch(experiment.number, experiment.epoch), experiment.snapshot()))
         return made
 
     def remove(self, name: str) -> Experiment:
@@ -206,11 +230,6 @@ class Engine:
         self._snapshots.pop(experiment.number, None)
         self._commit.submit((), (Remove(experiment.number),))
         return experiment
-
-    def audit(self, key: str, action: str, subject: str, detail: Any = None) -> None:
-        """Record an action of an administrator, in the same commit as what was submitted right before it."""
-        entry = Audit(self.clock(), key, action, subject, msgspec.json.encode({} if detail is None else detail))
-        self._commit.submit((), (entry,))
 
     # --- time ---------------------------------------------------------------------------------------------------------------
 

@@ -192,7 +192,7 @@ class Experiment:
         checked = checked_reward(value)
         decision = self._open_decision(id)
         if decision is not None:
-            if not self._is_due(decision.time):
+            if not self._is_too_late(decision.time):
                 payload = events.Rewarded(
                     value=checked, arm=decision.arm, decided=decision.time, propensity=_known(decision.propensity)
                 )
@@ -215,6 +215,11 @@ class Experiment:
             id, events.Late(value=checked, arm=made.payload.arm, decided=made.event.time, reason="reset")
         )
 
+    def is_due(self) -> bool:
+        """Return whether `expire_due` would close decisions."""
+        window = self.settings.reward_window
+        return window is not None and bool(self.bandit.opened_before(self.now() - window))
+
     def expire_due(self) -> int:
         """Close decisions whose rewards did not come in time, up to `EXPIRED_AT_ONCE` of them. Return their number."""
         if self.settings.reward_window is None:
@@ -232,7 +237,7 @@ class Experiment:
         chance = _known(decision.propensity)
         self._record(id, events.Expired(arm=decision.arm, decided=decision.time, value=value, propensity=chance))
 
-    def _is_due(self, decided: float) -> bool:
+    def _is_too_late(self, decided: float) -> bool:
         """Return whether a reward that comes now is too late. At the end of the window it is not."""
         window = self.settings.reward_window
         return window is not None and decided < self.now() - window

@@ -43,6 +43,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The seed that the bandit is made with."""
     unit: str = ""
     """What the rewards are measured in, for people."""
+    fallback: str | None = None
+    """The arm that is used while the store cannot be reached."""
 
     def same_content(self, other: Settings) -> bool:
         """Return whether the same request made both."""
@@ -81,6 +83,7 @@ def checked_settings(
     max_open: int | None,
     drawn: int,
     unit: str = "",
+    fallback: str | None = None,
 ) -> Settings:
     """Return the settings that a request asks for. ``policy`` has the notation of specs."""
     if not 1 <= len(arms) <= MOST_ARMS:
@@ -105,6 +108,8 @@ def checked_settings(
     if not UNIT.fullmatch(unit):
         rule = f"a string of at most {LONGEST_UNIT} characters, none of them a control character"
         raise validation.invalid("unit", unit, rule)
+    if fallback is not None and fallback not in names:
+        raise validation.invalid("fallback", fallback, "one of the arms")
     given = DEFAULT_OPEN if max_open is None else validation.integer(max_open, "max_open", 1, MOST_OPEN)
     return Settings(
         arms=names,
@@ -116,6 +121,7 @@ def checked_settings(
         max_open=given,
         drawn=drawn if seed is None else seed,
         unit=unit,
+        fallback=fallback,
     )
 
 

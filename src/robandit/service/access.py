@@ -67,6 +67,10 @@ class Keys:
         """Take over the stored keys."""
         self._keys = {key.id: key for key in stored}
 
+    def replace(self, stored: Iterable[StoredKey]) -> None:
+        """Take over what is stored now."""
+        self._keys = {key.id: key for key in stored}
+
     def all(self) -> list[StoredKey]:
         """Return all keys, also expired and revoked ones, oldest first."""
         return sorted(self._keys.values(), key=lambda key: (key.created, key.id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -22,16 +23,15 @@ _key = decoder(bodies.NewKey)
 async def list_keys(state: State, request: Request) -> Answer:
     """Handle GET keys."""
     await state.engine.settled()
+    await state.refresh_access()
     return answer(bodies.Keys(keys=[bodies.Key(**_fields(key)) for key in state.keys.all()]))
 
 
 async def create_key(state: State, request: Request) -> Answer:
     """Handle POST keys."""
     key, stored = requested_key(request.body, state.wall())
-    state.engine.check_room()
-    state.engine.submit((PutKey(stored),))
-    state.engine.audit(request.key.id, "create key", stored.id, audited(stored))
-    await state.engine.settled()
+    entry = state.engine.audit_entry(request.key.id, "create key", stored.id, audited(stored))
+    await state.engine.commit((PutKey(stored), entry))
     state.keys.put(stored)
     return answer(bodies.MadeKey(**_fields(stored), key=key), 201)
 
@@ -52,12 +52,10 @@ def audited(key: StoredKey) -> dict[str, Any]:
 
 async def revoke_key(state: State, request: Request) -> Answer:
     """Handle DELETE keys/{id}. The key is refused from here on, and stays in the list."""
+    await state.refresh_access()  # another server may have made it
     key = state.keys.as_revoked(request.parameters[0], state.wall())
-    state.engine.check_room()
-    state.engine.submit((PutKey(key),))
-    state.engine.audit(request.key.id, "revoke key", key.id)
-    state.keys.put(key)  # at once: if storing fails, the server ends
-    await state.engine.settled()
+    await state.engine.commit((PutKey(key), state.engine.audit_entry(request.key.id, "revoke key", key.id)))
+    state.keys.put(key)
     return answer(bodies.Key(**_fields(key)))
 
 
@@ -65,7 +63,7 @@ async def audit(state: State, request: Request) -> Answer:
     """Handle GET audit."""
     after = integer(request.query.get("after", "0"), "after")
     await state.engine.settled()
-    rows = state.engine.reader.audit(after, PAGE)
+    rows = await asyncio.to_thread(state.engine.store.read, lambda reader: reader.audit(after, PAGE))
     entries = [bodies.Entry(**row._asdict() | {"detail": msgspec.json.decode(row.detail)}) for row in rows]
     return answer(bodies.AuditLog(entries=entries))
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from robandit.decisions.experiment import Experiment, Recorded
+from robandit.decisions.experiment import Recorded
 from robandit.service import bodies
 from robandit.service.studies import Study
 
@@ -33,12 +33,12 @@ def arm_estimates(rows: Sequence[Mapping[str, Any]], study: Study | None) -> lis
     return answers
 
 
-def decision_of(experiment: Experiment, made: Recorded) -> bodies.Decision:
+def decision_of(experiment: str, made: Recorded) -> bodies.Decision:
     """Return the answer that stands for a decision. It is the same whenever it is made."""
     event, payload = made.event, made.payload
     return bodies.Decision(
         id=event.id,
-        experiment=experiment.name,
+        experiment=experiment,
         arm=payload.arm,
         propensity=_number(payload.propensity),
         time=event.time,
@@ -46,13 +46,13 @@ def decision_of(experiment: Experiment, made: Recorded) -> bodies.Decision:
     )
 
 
-def reward_of(experiment: Experiment, made: Recorded) -> bodies.Reward:
+def reward_of(experiment: str, made: Recorded) -> bodies.Reward:
     """Return the answer that stands for a reward."""
     event, payload = made.event, made.payload
     reason = getattr(payload, "reason", None)
     return bodies.Reward(
         id=event.id,
-        experiment=experiment.name,
+        experiment=experiment,
         arm=payload.arm,
         value=payload.value,
         outcome="applied" if reason is None else "late",

@@ -8,8 +8,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from robandit.decisions.base import BaseEngine
 from robandit.decisions.engine import Engine
-from robandit.errors import Overloaded, RobanditError, StoreError
+from robandit.decisions.replica import Replica
+from robandit.errors import Overloaded, RobanditError, StoreError, StoreUnavailable
 from robandit.service import access, docs_page, openapi
 from robandit.service.bodies import encode
 from robandit.service.dashboard.layout import problem_page
@@ -34,6 +36,7 @@ from robandit.service.problems import MEDIA, RETRY, Problem, Refusal, problem_of
 from robandit.service.routes import ROUTES
 from robandit.service.state import State
 from robandit.storage import Store, StoredKey
+from robandit.storage.base import SharedStore
 from robandit.storage.group_commit import Committed
 
 MOST_REQUESTS = 4_096  # that are answered at the same time
@@ -112,16 +115,24 @@ class Service:
             metrics.sizes.add(len(committed.events))
             metrics.times.add(committed.seconds)
 
-        engine = Engine(
-            self._store, clock=self._clock, on_commit=count, on_failure=self._on_failure, **self._engine_options
-        )
+        engine: BaseEngine
+        if isinstance(self._store, SharedStore):
+            engine = Replica(self._store, on_commit=count, on_catalogue=self._refresh, **self._engine_options)
+            self._clock = engine.clock  # that of the store: the clocks of servers may differ
+        else:
+            engine = Engine(
+                self._store, clock=self._clock, on_commit=count, on_failure=self._on_failure, **self._engine_options
+            )
         self.state = State(engine, metrics, rate=self._rate, wall=self._clock, tick=self._tick)
         self._site = Site(
             self.state, self._bodies, anybody=None if self._authenticate else _ANYBODY, explain=self._explained
         )
         self._loading = asyncio.create_task(self._load(engine))
 
-    async def _load(self, engine: Engine) -> None:
+    async def _refresh(self) -> None:
+        await self.state.refresh_access()
+
+    async def _load(self, engine: BaseEngine) -> None:
         try:
             await engine.load()
         except RobanditError as error:
@@ -205,7 +216,11 @@ class Service:
         state = self.state
         if route.scope is not None:
             if self._authenticate:
-                key = state.keys.holder(key_header, self._clock())
+                try:
+                    key = state.keys.holder(key_header, self._clock())
+                except Refusal:  # another server may have made the key a moment ago
+                    await state.refresh_access()
+                    key = state.keys.holder(key_header, self._clock())
             state.rates.check(key.id)
             if route.path == "/v1/experiments":  # it lists what the key may read
                 access.check_scope(key, route.scope)
@@ -251,6 +266,8 @@ class Service:
         return Answer(problem.status, encode(problem), MEDIA, headers)
 
     async def _explained(self, error: Exception) -> tuple[Problem, Headers]:
+        if isinstance(error, StoreUnavailable):
+            return problem_of(error)
         if isinstance(error, RobanditError) and not isinstance(error, StoreError | Overloaded):
             try:  # the reason may be an event that is not stored yet, such as another reward of the decision
                 await self.state.engine.settled()

@@ -98,6 +98,12 @@ class NewExperiment(_Request):
     unit: Annotated[
         Unit, Meta(description="What the rewards are measured in, for the dashboard.", examples=["ms", "EUR"])
     ] = ""
+    fallback: Annotated[
+        ArmName | None,
+        Meta(
+            description="The arm that a server answers with, unstored, while it cannot reach its store. null: it answers 503."
+        ),
+    ] = None
 
 
 class NewDecision(_Request):
@@ -186,7 +192,7 @@ class NewKey(_Request):
 # --- answers ----------------------------------------------------------------------------------------------------------------
 
 
-class Decision(msgspec.Struct, kw_only=True):
+class Decision(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A decision."""
 
     id: str
@@ -195,6 +201,12 @@ class Decision(msgspec.Struct, kw_only=True):
     propensity: Propensity
     time: Seconds
     seq: Seq
+    fallback: Annotated[
+        bool,
+        Meta(
+            description="The store could not be reached: the arm is the experiment's fallback, and nothing was stored (seq is 0)."
+        ),
+    ] = False
 
 
 class Reward(msgspec.Struct, kw_only=True):
@@ -253,6 +265,7 @@ class Settings(msgspec.Struct, kw_only=True):
     on_expiry: float | Literal["drop"]
     max_open: int
     unit: str
+    fallback: str | None
 
 
 class Counts(msgspec.Struct, kw_only=True):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable
-from typing import Any
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from robandit.decisions.engine import outcome_of
 from robandit.decisions.experiment import Experiment, Recorded
-from robandit.errors import InvalidReward
+from robandit.errors import InvalidReward, StoreUnavailable
 from robandit.service import bodies
 from robandit.service.answers import decision_of, reward_of
 from robandit.service.bodies import LONGEST_CONTEXT, decoder
@@ -20,6 +20,7 @@ from robandit.service.metrics import Calls
 from robandit.service.problems import Refusal, problem_of
 from robandit.service.state import State
 
+T = TypeVar("T")
 SPARE_LEVELS = 50
 MOST_LEVELS = 200  # of a context: stores and other programs read it, too, and SQLite stops at 1,000
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -30,49 +31,80 @@ _items = decoder(bodies.Items)
 
 async def decide(state: State, request: Request) -> Answer:
     """Handle POST decisions."""
-    experiment, calls = _found(state, request, "decision", 1)
+    calls = await _received(state, request, "decision", 1)
+    name = request.parameters[0]
+    asked = None
     try:
-        made = _decide(experiment, request.body)
-        await state.engine.stored(made)
+        asked = _asked(request.body)
+        made = await state.engine.change(name, asked.decide, ids=asked.ids)
+    except StoreUnavailable:
+        fallback = None if asked is None else _fallback(state, name, asked)
+        calls.outcomes["decision", "rejected"] += 1
+        if fallback is None:
+            raise
+        calls.fallbacks += 1
+        return answer(fallback)
     except BaseException:
         calls.outcomes["decision", "rejected"] += 1
         raise
     calls.outcomes["decision", outcome_of(made)] += 1
-    return answer(decision_of(experiment, made), headers=REPLAYED if made.replayed else ())
+    return answer(decision_of(name, made), headers=REPLAYED if made.replayed else ())
 
 
 async def reward(state: State, request: Request) -> Answer:
     """Handle POST rewards."""
-    experiment, calls = _found(state, request, "reward", 1)
+    calls = await _received(state, request, "reward", 1)
+    name = request.parameters[0]
     try:
-        made = _learn(experiment, request.body)
-        await state.engine.stored(made)
+        given = _Rewarding(request.body)
+        made = await state.engine.change(name, given.learn, ids=given.ids)
     except BaseException:
         calls.outcomes["reward", "rejected"] += 1
         raise
     _count_reward(calls, made)
-    return answer(reward_of(experiment, made), _status(made), REPLAYED if made.replayed else ())
+    return answer(reward_of(name, made), _status(made), REPLAYED if made.replayed else ())
 
 
 async def decide_batch(state: State, request: Request) -> Answer:
     """Handle POST decisions/batch: one commit, and an answer per item."""
-    experiment, calls, made = await _batch(state, request, "decision", _decide)
+    name = request.parameters[0]
+    calls, items = await _items_of(state, request, "decision", _asked)
+    try:
+        made = await _batch(state, name, items, lambda experiment, item: item.decide(experiment))
+    except BaseException as error:
+        calls.outcomes["decision", "rejected"] += len(items)
+        fallbacks = [each if isinstance(each, Exception) else _fallback(state, name, each) for each in items]
+        if not isinstance(error, StoreUnavailable) or not all(fallbacks):
+            raise
+        calls.fallbacks += len(items)
+        return answer(bodies.Decisions(items=[_decision_item(each) for each in fallbacks]))
     answers = []
     for each in made:
         if isinstance(each, Exception):
             calls.outcomes["decision", "rejected"] += 1
-            problem = problem_of(each)[0]
-            answers.append(bodies.DecisionItem(status=problem.status, problem=problem))
+            answers.append(_decision_item(each))
         else:
             calls.outcomes["decision", outcome_of(each)] += 1
-            decision = decision_of(experiment, each)
-            answers.append(bodies.DecisionItem(status=200, replayed=each.replayed, decision=decision))
+            answers.append(_decision_item(decision_of(name, each), each.replayed))
     return answer(bodies.Decisions(items=answers))
+
+
+def _decision_item(made: bodies.Decision | Exception | None, replayed: bool = False) -> bodies.DecisionItem:
+    if isinstance(made, Exception):
+        problem = problem_of(made)[0]
+        return bodies.DecisionItem(status=problem.status, problem=problem)
+    return bodies.DecisionItem(status=200, replayed=replayed, decision=made)
 
 
 async def reward_batch(state: State, request: Request) -> Answer:
     """Handle POST rewards/batch: one commit, and an answer per item."""
-    experiment, calls, made = await _batch(state, request, "reward", _learn)
+    name = request.parameters[0]
+    calls, items = await _items_of(state, request, "reward", _Rewarding)
+    try:
+        made = await _batch(state, name, items, lambda experiment, item: item.learn(experiment))
+    except BaseException:
+        calls.outcomes["reward", "rejected"] += len(items)
+        raise
     answers = []
     for each in made:
         if isinstance(each, Exception):
@@ -81,74 +113,118 @@ async def reward_batch(state: State, request: Request) -> Answer:
             answers.append(bodies.RewardItem(status=problem.status, problem=problem))
         else:
             _count_reward(calls, each)
-            learned = reward_of(experiment, each)
+            learned = reward_of(name, each)
             answers.append(bodies.RewardItem(status=_status(each), replayed=each.replayed, reward=learned))
     return answer(bodies.Rewards(items=answers))
 
 
 async def explain(state: State, request: Request) -> Answer:
     """Handle GET decisions/{id}."""
-    experiment = state.engine.find(request.parameters[0])
-    explanation = await state.explanations.explain(experiment, request.parameters[1])
-    return answer(explanation)
+    return answer(await state.explanations.explain(*request.parameters))
 
 
-def _found(state: State, request: Request, kind: str, count: int) -> tuple[Experiment, Calls]:
-    """Return the experiment and its counters, and count what was received."""
+async def _received(state: State, request: Request, kind: str, count: int) -> Calls:
+    """Return the counters of an experiment, and count what was received."""
     name = request.parameters[0]
-    if name not in state.engine.experiments:
+    try:
+        await state.engine.present(name)
+    except BaseException:
         state.metrics.unknown.received[kind] += count
         state.metrics.unknown.outcomes[kind, "rejected"] += count
-    experiment = state.engine.find(name)
+        raise
     calls = state.metrics.calls[name]
     calls.received[kind] += count
+    return calls
+
+
+async def _items_of(
+    state: State, request: Request, kind: str, parse: Callable[[Any], T]
+) -> tuple[Calls, list[T | Exception]]:
+    """Return the items of a batch. One that is malformed is an error, and does not stop the others."""
     try:
-        state.engine.check_room()
+        raw: list[msgspec.Raw] = _items(request.body).items
     except Exception:
-        calls.outcomes[kind, "rejected"] += count
+        calls = await _received(state, request, kind, 1)
+        calls.outcomes[kind, "rejected"] += 1
         raise
-    return experiment, calls
+    calls = await _received(state, request, kind, len(raw))
+    items: list[T | Exception] = []
+    for each in raw:
+        try:
+            items.append(parse(each))
+        except Exception as error:
+            items.append(error)
+    return calls, items
 
 
 async def _batch(
-    state: State, request: Request, kind: str, apply: Callable[[Experiment, Any], Recorded]
-) -> tuple[Experiment, Calls, list[Recorded | Exception]]:
-    """Apply all items of a batch in one go, so that they are stored in one commit. An item that fails does not stop the others."""
-    made: list[Recorded | Exception] = []
-    async with state.batches:
-        experiment, calls, items = _items_of(state, request, kind)
+    state: State, name: str, items: Sequence[Any], apply: Callable[[Experiment, Any], Recorded]
+) -> list[Recorded | Exception]:
+    """Apply all items of a batch in one go, so that they are stored in one commit."""
+
+    def all_of_them(experiment: Experiment) -> list[Recorded | Exception]:
+        made: list[Recorded | Exception] = []
         for item in items:
             try:
-                made.append(apply(experiment, item))
+                made.append(item if isinstance(item, Exception) else apply(experiment, item))
             except Exception as error:
                 made.append(error)
-        await asyncio.sleep(0)
-    await _settled(state, calls, kind, made)
-    return experiment, calls, made
+        return made
+
+    ids = [id for item in items if not isinstance(item, Exception) for id in item.ids]
+    return await state.engine.change(name, all_of_them, ids=ids, weight=max(2, len(items)))
 
 
-def _items_of(state: State, request: Request, kind: str) -> tuple[Experiment, Calls, list[msgspec.Raw]]:
-    try:
-        items: list[msgspec.Raw] = _items(request.body).items
-    except Exception:
-        _, calls = _found(state, request, kind, 1)
-        calls.outcomes[kind, "rejected"] += 1
-        raise
-    experiment, calls = _found(state, request, kind, len(items))
-    return experiment, calls, items
+class _Asking:
+    """A request for a decision."""
+
+    __slots__ = ("_given", "ids")
+
+    def __init__(self, given: bodies.NewDecision) -> None:
+        self._given = given
+        self.ids = () if given.id is None else (given.id,)
+
+    def decide(self, experiment: Experiment) -> Recorded:
+        given = self._given
+        return experiment.decide(given.id, among=given.among, arm=given.arm, context=given.context)
+
+    def fallback(self, experiment: Experiment) -> bodies.Decision | None:
+        """Return the fallback of an experiment. There is none if it cannot be chosen, or if the choice was made elsewhere."""
+        arm, given = experiment.settings.fallback, self._given
+        chosen = arm is not None and given.arm is None and (given.among is None or arm in given.among)
+        if arm is None or not chosen or experiment.paused or experiment.bandit.states.get(arm) != "active":
+            return None
+        id = given.id or f"fallback-{secrets.token_hex(8)}"
+        now = experiment.now()
+        return bodies.Decision(
+            id=id, experiment=experiment.name, arm=arm, propensity=None, time=now, seq=0, fallback=True
+        )
 
 
-async def _settled(state: State, calls: Calls, kind: str, made: list[Any]) -> None:
-    try:
-        await state.engine.settled()
-    except BaseException:
-        calls.outcomes[kind, "rejected"] += len(made)
-        raise
+class _Rewarding:
+    """A reward in a request."""
+
+    __slots__ = ("_given", "ids")
+
+    def __init__(self, body: Any) -> None:
+        self._given = _reward(body)
+        self.ids = (self._given.id,)
+
+    def learn(self, experiment: Experiment) -> Recorded:
+        try:
+            return experiment.reward(self._given.id, self._given.value)
+        except InvalidReward as error:
+            detail = str(error).replace("reward =", "value =", 1)
+            raise Refusal("invalid", detail, parameter="value", rule=error.rule) from None
 
 
-def _decide(experiment: Experiment, body: Any) -> Recorded:
+_ANYTHING = _Asking(bodies.NewDecision())
+
+
+def _asked(body: Any) -> _Asking:
+    """Return the request in a body, which may be empty."""
     if not body:
-        return experiment.decide()
+        return _ANYTHING
     given = _decision(body)
     if given.arm is not None and given.among is not None:
         raise Refusal("invalid", "arm and among exclude each other: send one of them", parameter="arm")
@@ -159,7 +235,12 @@ def _decide(experiment: Experiment, body: Any) -> Recorded:
         raise Refusal("invalid", f"context has {size} and must be {rule}", parameter="context", rule=rule)
     if context is not msgspec.UNSET:
         _check_context(bytes(context))
-    return experiment.decide(given.id, among=given.among, arm=given.arm, context=context)
+    return _Asking(given)
+
+
+def _fallback(state: State, name: str, asked: _Asking) -> bodies.Decision | None:
+    experiment = state.engine.experiments.get(name)
+    return None if experiment is None else asked.fallback(experiment)
 
 
 def _check_context(context: bytes) -> None:
@@ -183,15 +264,6 @@ def _depth(context: bytes) -> int:
         depth += (byte in b"[{") - (byte in b"]}")
         deepest = max(deepest, depth)
     return deepest
-
-
-def _learn(experiment: Experiment, body: Any) -> Recorded:
-    given = _reward(body)
-    try:
-        return experiment.reward(given.id, given.value)
-    except InvalidReward as error:
-        detail = str(error).replace("reward =", "value =", 1)
-        raise Refusal("invalid", detail, parameter="value", rule=error.rule) from None
 
 
 def _status(made: Recorded) -> int:

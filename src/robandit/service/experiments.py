@@ -6,8 +6,6 @@ import asyncio
 import math
 from typing import Any
 
-import msgspec
-
 from robandit.decisions.experiment import Experiment, Recorded
 from robandit.diagnostics.diagnosis import Diagnosis
 from robandit.diagnostics.tails import TailIndex
@@ -22,29 +20,18 @@ MANY_OPEN = 0.8  # warn when this share of max_open is open
 COSTS = "The rewards look like costs, and this experiment maximises them: if they are costs, create another one with minimize."
 AT_ONCE = 100  # experiments that are listed before other calls have a turn
 _settings = decoder(bodies.NewExperiment)
+_FIELDS = bodies.NewExperiment.__struct_fields__
 _arm = decoder(bodies.NewArm)
 _state = decoder(bodies.ArmState)
 
 
 async def create(state: State, request: Request) -> Answer:
     """Handle PUT experiments/{name}."""
-    state.engine.check_room()
     given = _settings(request.body)
-    name = request.parameters[0]
-    experiment, new = state.engine.create(
-        name,
-        arms=given.arms,
-        policy=given.policy,
-        minimize=given.minimize,
-        seed=given.seed,
-        reward_window=given.reward_window,
-        on_expiry=given.on_expiry,
-        max_open=given.max_open,
-        unit=given.unit,
+    summary, new = await state.engine.put(
+        request.parameters[0], request.key.id, summary_of, **{field: getattr(given, field) for field in _FIELDS}
     )
-    if new:
-        state.engine.audit(request.key.id, "create", name, msgspec.to_builtins(experiment.settings))
-    return await _stored(state, summary_of(experiment), 201 if new else 200)
+    return answer(summary, 201 if new else 200)
 
 
 async def overview(state: State, request: Request) -> Answer:
@@ -55,14 +42,16 @@ async def overview(state: State, request: Request) -> Answer:
         summaries.append(summary_of(experiment))
         if place % AT_ONCE == 0:
             await asyncio.sleep(0)
-    return await _stored(state, bodies.Experiments(experiments=summaries))
+    await state.engine.settled()
+    return answer(bodies.Experiments(experiments=summaries))
 
 
 async def show(state: State, request: Request) -> Answer:
     """Handle GET experiments/{name}."""
-    experiment = state.engine.find(request.parameters[0])
+    name = request.parameters[0]
+    experiment = await state.engine.read(name, lambda experiment: experiment)
     study = await state.studies.study(experiment)
-    summary, saved = summary_of(experiment), experiment.bandit.to_bytes()
+    summary, saved = await state.engine.read(name, lambda seen: (summary_of(seen), seen.bandit.to_bytes()))
     estimates = await state.studies.estimates(saved)
     diagnosis = None if study is None else study.diagnosis
     shown = bodies.Experiment(
@@ -71,17 +60,14 @@ async def show(state: State, request: Request) -> Answer:
         diagnosis=None if diagnosis is None else _diagnosis(diagnosis),
         warnings=warnings_of(experiment, study),
     )
-    return await _stored(state, shown)
+    return answer(shown)
 
 
 async def remove(state: State, request: Request) -> Answer:
     """Handle DELETE experiments/{name}."""
     name = request.parameters[0]
-    state.engine.check_room()
-    removed = state.engine.remove(name)
+    await state.engine.delete(name, request.key.id)
     state.metrics.calls.pop(name, None)
-    state.engine.audit(request.key.id, "delete", name, msgspec.to_builtins(removed.settings) | {"seq": removed.seq})
-    await state.engine.settled()
     return Answer(204, b"")
 
 
@@ -97,7 +83,7 @@ async def resume(state: State, request: Request) -> Answer:
 
 async def reset(state: State, request: Request) -> Answer:
     """Handle POST reset."""
-    return await _changed(state, request, "reset", lambda experiment: state.engine.reset(experiment.name))
+    return await _changed(state, request, "reset", state.engine.reset)
 
 
 async def add_arm(state: State, request: Request) -> Answer:
@@ -117,18 +103,14 @@ async def _changed(
     state: State, request: Request, action: str, change: Any, detail: Any = None, status: int = 200
 ) -> Answer:
     """Make a change, and record it in the audit log in the same commit. A change that changes nothing is not recorded."""
-    state.engine.check_room()
-    experiment = state.engine.find(request.parameters[0])
-    made: Recorded | None = change(experiment)
-    if made is not None:
-        state.engine.audit(request.key.id, action, experiment.name, detail)
-    return await _stored(state, summary_of(experiment), status)
 
+    def apply(experiment: Experiment) -> bodies.Summary:
+        made: Recorded | None = change(experiment)
+        if made is not None:
+            state.engine.audit(request.key.id, action, experiment.name, detail)
+        return summary_of(experiment)
 
-async def _stored(state: State, seen: Any, status: int = 200) -> Answer:
-    """Answer with what was seen, when it is stored. What came in meanwhile is not part of it."""
-    await state.engine.settled()
-    return answer(seen, status)
+    return answer(await state.engine.change(request.parameters[0], apply), status)
 
 
 def summary_of(experiment: Experiment) -> bodies.Summary:
@@ -149,6 +131,7 @@ def summary_of(experiment: Experiment) -> bodies.Summary:
             on_expiry=settings.on_expiry,
             max_open=settings.max_open,
             unit=settings.unit,
+            fallback=settings.fallback,
         ),
         counts=bodies.Counts(
             decisions=counts["decided"],

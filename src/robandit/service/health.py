@@ -17,11 +17,10 @@ async def healthz(state: State, request: Request) -> Answer:
 
 
 async def readyz(state: State, request: Request) -> Answer:
-    """Handle GET /readyz: all logs are folded. Policies decide at once, interpreted until they are compiled."""
+    """Handle GET /readyz: all logs are folded, and the store can be reached. Policies that are not compiled yet decide, too."""
     engine = state.engine
-    status = "the store has failed" if engine.failure is not None else engine.progress
-    ready = engine.loaded and engine.failure is None
-    return answer(bodies.Health(status=status, version=__version__), 200 if ready else 503)
+    ready = engine.loaded and not engine.problem
+    return answer(bodies.Health(status=engine.problem or engine.progress, version=__version__), 200 if ready else 503)
 
 
 async def metrics(state: State, request: Request) -> Answer:
@@ -40,6 +39,7 @@ async def metrics(state: State, request: Request) -> Answer:
                 "The smaller tail index of the leading arm: the variance is infinite below 2, +Inf means light tails.",
                 tails,
             ),
+            "robandit_store_up": ("1 if the store can be reached, else 0.", [({}, 0 if state.engine.problem else 1)]),
             "robandit_waiting_events": ("Events that wait for a commit.", [({}, state.engine.waiting)]),
         }
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import functools
 import io
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
@@ -21,7 +22,7 @@ from robandit.service import bodies
 from robandit.service.http import Answer, Request, integer
 from robandit.service.problems import Refusal
 from robandit.service.state import State
-from robandit.storage import Event, Store
+from robandit.storage import Event, Reader, Store
 
 PAGE = 2_000
 MOST_STREAMS = 16
@@ -36,7 +37,6 @@ COLUMNS = bodies.LogRow.__struct_fields__
 
 async def log(state: State, request: Request) -> Answer:
     """Handle GET log."""
-    experiment = state.engine.find(request.parameters[0])
     query = request.query
     form = _choice(query.get("format", "ndjson"), "format", tuple(FORMATS))
     learned = _choice(query.get("learned", "false"), "learned", ("true", "false")) == "true"
@@ -44,8 +44,7 @@ async def log(state: State, request: Request) -> Answer:
     most = integer(query["limit"], "limit") if "limit" in query else None
     if state.streams >= MOST_STREAMS:
         raise Overloaded(f"{state.streams} logs are being read: try again in a second")
-    last = experiment.seq
-    await state.engine.settled()
+    experiment, last = await state.engine.read(request.parameters[0], lambda seen: (seen, seen.seq))
     pages = _pages(state.engine.store, experiment.number, after, last, learned, most)
     streams = {"ndjson": _ndjson, "csv": _csv, "parquet": _parquet}
     headers = (
@@ -100,18 +99,15 @@ async def _pages(
     left = last if most is None else most
 
     while after < last and left > 0:
-        after, rows = await asyncio.to_thread(_page, store, number, after, last, learned)
+        page = functools.partial(_page, number=number, after=after, last=last, learned=learned)
+        after, rows = await asyncio.to_thread(store.read, page)
         yield rows[:left]
         left -= len(rows[:left])
 
 
-def _page(store: Store, number: int, after: int, last: int, learned: bool) -> tuple[int, list[bodies.LogRow]]:
-    """Return the number of the last event of the next page, and its rows. Each page may be read by another thread."""
-    reader = store.reader()
-    try:
-        events = reader.events(number, after, min(PAGE, last - after))
-    finally:
-        reader.close()
+def _page(reader: Reader, number: int, after: int, last: int, learned: bool) -> tuple[int, list[bodies.LogRow]]:
+    """Return the number of the last event of the next page, and its rows."""
+    events = reader.events(number, after, min(PAGE, last - after))
     rows = [row for event in events if (row := row_of(event)).learned or not learned]
     return (events[-1].seq if events else last), rows
 

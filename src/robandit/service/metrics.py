@@ -41,6 +41,8 @@ class Calls:
         """The number of calls of each kind: "decision" and "reward"."""
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """The number of calls of each kind and outcome."""
+        self.fallbacks = 0
+        """The number of decisions that were answered with the fallback. They count as rejected, because nothing is stored."""
         self.delays = Histogram(DELAYS)
         """The seconds from a decision to its reward."""
 
@@ -70,6 +72,11 @@ class Metrics:
                 for outcome in OUTCOMES:
                     count = calls.outcomes[kind, outcome]
                     page.line("robandit_calls_total", labels | {"kind": kind, "outcome": outcome}, count)
+        page.head(
+            "robandit_fallbacks_total", "counter", "Decisions that were answered with the fallback, and not stored."
+        )
+        for labels, calls in self._calls():
+            page.line("robandit_fallbacks_total", labels, calls.fallbacks)
         page.head("robandit_reward_delay_seconds", "histogram", "Time from a decision to its reward.")
         for labels, calls in self._calls():
             page.histogram("robandit_reward_delay_seconds", labels, calls.delays)

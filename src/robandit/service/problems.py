@@ -17,6 +17,7 @@ from robandit.errors import (
     Overloaded,
     RobanditError,
     StoreError,
+    StoreUnavailable,
     UnavailableArm,
     UnknownArm,
 )
@@ -88,6 +89,9 @@ def problem_of(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], ..
     """Return the problem that stands for an error, and headers. An unexpected error is printed, with its trace."""
     if isinstance(error, Refusal):
         return error.problem, error.headers
+    if isinstance(error, StoreUnavailable):
+        detail = "The store cannot be reached, or is busy. The call may have been stored: repeat it with the same id."
+        return problem("unavailable", detail), RETRY
     if isinstance(error, StoreError):  # its text names files, which are none of the caller's business
         return problem("unavailable", "The store cannot be used, so the server stops: try again later."), RETRY
     for kind, code in _CODES:

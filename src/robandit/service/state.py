@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
-from robandit.decisions.engine import Engine
+from robandit.decisions.base import BaseEngine
 from robandit.service.access import Keys, Rates
 from robandit.service.explanations import Explanations
 from robandit.service.metrics import Metrics
+from robandit.service.sessions import Sessions
 from robandit.service.studies import Studies
+from robandit.storage import Reader, StoredKey
+from robandit.storage.base import SharedStore, StoredSession
+
+REFRESH = 0.2  # seconds
 
 
 class State:
@@ -17,23 +23,47 @@ class State:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: BaseEngine,
         metrics: Metrics,
         *,
         rate: float | None,
         wall: Callable[[], float],
         tick: Callable[[], float],
     ) -> None:
-        """Read the keys."""
+        """Read the keys and the sessions."""
         self.wall = wall
-        """The machine's clock, for keys. Events have the steady one of the engine."""
+        """The clock for keys and sessions. Events have the steady one of the engine."""
         self.engine = engine
         self.metrics = metrics
-        self.keys = Keys(engine.reader.keys())
+        keys, sessions = engine.store.read(_access)
+        self.keys = Keys(keys)
+        self.sessions = Sessions(sessions)
         self.rates = Rates(rate, tick)
-        self.batches = asyncio.Lock()
-        """One batch at a time: other calls have a turn between two batches."""
         self.streams = 0
         """The number of logs that are being read."""
         self.studies = Studies()
         self.explanations = Explanations(engine)
+        self._refreshing: asyncio.Task[None] | None = None
+        self._refreshed = -REFRESH
+
+    async def refresh_access(self) -> None:
+        """Learn which keys and sessions other servers have made or ended. At most every `REFRESH` seconds; more calls wait."""
+        if not isinstance(self.engine.store, SharedStore):
+            return
+        if self._refreshing is None:
+            self._refreshing = asyncio.create_task(self._refresh())
+        await asyncio.shield(self._refreshing)
+
+    async def _refresh(self) -> None:
+        try:
+            await asyncio.sleep(self._refreshed + REFRESH - time.monotonic())
+            self._refreshed = time.monotonic()
+            keys, sessions = await asyncio.to_thread(self.engine.store.read, _access)
+            self.keys.replace(keys)
+            self.sessions.replace(sessions)
+        finally:
+            self._refreshing = None
+
+
+def _access(reader: Reader) -> tuple[list[StoredKey], list[StoredSession]]:
+    return reader.keys(), reader.sessions()

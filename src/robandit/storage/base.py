@@ -11,8 +11,9 @@ Ordered
     changes nothing. Events are never changed. They are removed only with their experiment.
 Unique
     An experiment has at most one event of a kind with an id. A commit that would add a second one is refused, and changes nothing.
-Exclusive
-    One process at a time has a store open for writing. Another one that tries gets a `StoreError`.
+Exclusive or shared
+    One process at a time has a store open for writing, and another one that tries gets a `StoreError`. To a `SharedStore`, any
+    number of processes write. They take turns, and what does not follow the log is refused.
 Readable
     A `Reader` sees complete commits only, and every commit that returned before the read began. It never waits for a commit, and no
     commit waits for it. Each reader belongs to one thread.
@@ -26,9 +27,21 @@ Versioned
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from robandit.errors import StoreError, StoreUnavailable
+
+T = TypeVar("T")
+
+
+class Clash(StoreError):
+    """A commit would store a number, a name or an id a second time. Nothing was stored."""
+
+
+class Unresolved(StoreUnavailable):
+    """The connection to a shared store was lost in a commit, and whether it was stored could not be found out."""
 
 
 class Event(NamedTuple):
@@ -81,6 +94,15 @@ class StoredKey(NamedTuple):
     revoked: float | None
 
 
+class StoredSession(NamedTuple):
+    """A person who is logged in to the dashboard. The token in the browser is not stored, only the SHA-256 hash of it."""
+
+    hash: bytes
+    key: str
+    """The id of the key."""
+    ends: float
+
+
 class AuditEntry(NamedTuple):
     """An action of an administrator."""
 
@@ -131,6 +153,18 @@ class PutKey(NamedTuple):
     key: StoredKey
 
 
+class PutSession(NamedTuple):
+    """A change: a person has logged in to the dashboard. Sessions that have ended by themselves are removed."""
+
+    session: StoredSession
+
+
+class EndSession(NamedTuple):
+    """A change: a session has ended."""
+
+    hash: bytes
+
+
 class Audit(NamedTuple):
     """A change: an action of an administrator."""
 
@@ -141,7 +175,7 @@ class Audit(NamedTuple):
     detail: bytes
 
 
-Change: TypeAlias = Create | Remove | NewEpoch | Snapshot | PutKey | Audit
+Change: TypeAlias = Create | Remove | NewEpoch | Snapshot | PutKey | PutSession | EndSession | Audit
 KEPT_SNAPSHOTS = 2
 
 
@@ -189,12 +223,59 @@ class Reader(ABC):
         """Return all keys, also expired and revoked ones, in the order in which they were made."""
 
     @abstractmethod
+    def sessions(self) -> list[StoredSession]:
+        """Return the sessions of the dashboard, the one that ends first first."""
+
+    @abstractmethod
     def audit(self, after: int = 0, most: int = 1000) -> list[AuditEntry]:
         """Return the next entries of the audit log after a number, in order, at most this many."""
 
     @abstractmethod
     def close(self) -> None:
         """Close the reader. It cannot be used afterwards."""
+
+
+class Pulse(NamedTuple):
+    """What a process that shares a store must know of the others, again and again."""
+
+    catalogue: int
+    """A number that grows with every change of experiments, keys and sessions."""
+    heads: dict[int, int]
+    """The number of the last event of each experiment."""
+    time: float
+    """The time of the store, in seconds since 1970."""
+
+
+class Turn(ABC):
+    """The right to append to the log of one experiment of a shared store, until `commit` or `cancel`.
+
+    Any thread may call it, one at a time.
+    """
+
+    head: int | None
+    """The number of the last event; None if the experiment was removed."""
+    snapshot: int
+    """The number of the last event in its newest snapshot; 0 without one."""
+    time: float
+    """The time of the store, in seconds since 1970. All processes see the same clock."""
+    tail: list[Event]
+    """The next events after the number that the caller knew, at most `MOST_TAIL`."""
+    known: list[Event]
+    """All events with the ids that the caller asked for."""
+
+    @abstractmethod
+    def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:
+        """Store events and changes, and end the turn. See `Store.commit`.
+
+        Raises `StoreUnavailable` if nothing was stored. Raises `Unresolved` if that could not be found out.
+        """
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """End the turn, unless it has ended. Nothing more is stored."""
+
+
+MOST_TAIL = 1_000
 
 
 class Store(ABC):
@@ -212,6 +293,14 @@ class Store(ABC):
     def reader(self) -> Reader:
         """Return a new reader, for the thread that calls it."""
 
+    def read(self, look: Callable[[Reader], T]) -> T:
+        """Return what a function finds with a reader that is opened for it, in any thread."""
+        reader = self.reader()
+        try:
+            return look(reader)
+        finally:
+            reader.close()
+
     @abstractmethod
     def next_number(self) -> int:
         """Return the number for the next experiment: larger than all that were ever used."""
@@ -228,3 +317,33 @@ class Store(ABC):
     @abstractmethod
     def backup(location: str, target: Path) -> None:
         """Copy the store at a location into a new file while a server may be writing to it, and check the copy."""
+
+
+class SharedStore(Store):
+    """A store to which several processes write at the same time."""
+
+    @abstractmethod
+    def turn(self, experiment: int, after: int, ids: Sequence[str]) -> Turn:
+        """Wait for the turn of an experiment, and read the events after a number, and those with these ids.
+
+        Raises `StoreUnavailable` if another process does not end its turn in time.
+        """
+
+    @abstractmethod
+    def tail(self, experiment: int, after: int) -> tuple[int | None, list[Event]]:
+        """Return the number of the last event, and the next events after a number, at most `MOST_TAIL`, without a turn.
+
+        The number is None if the experiment was removed.
+        """
+
+    @abstractmethod
+    def find_name(self, name: str) -> StoredExperiment | None:
+        """Return the experiment with a name, or None."""
+
+    @abstractmethod
+    def pulse(self) -> Pulse:
+        """Return what a process must know of the others."""
+
+    @abstractmethod
+    def abort_stuck(self) -> None:
+        """Let calls in other threads fail that have waited for the store for too long."""

@@ -1,11 +1,15 @@
-"""Opens the store at a location, such as ``sqlite:robandit.db``."""
+"""Opens the store at a location, such as ``sqlite:robandit.db`` or ``postgresql://user@host/database``."""
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
+from robandit.errors import InvalidInput
 from robandit.storage.base import Reader, Store
 from robandit.validation import invalid
+
+RULE = "sqlite:PATH, the path of a file, or postgresql://USER@HOST/DATABASE"
 
 
 def path_of(location: str) -> str:
@@ -16,8 +20,48 @@ def path_of(location: str) -> str:
     """
     scheme, colon, path = location.partition(":")
     if scheme != "sqlite" or not colon or not path or path == ":memory:" or path.startswith("file:"):
-        raise invalid("store", location, "sqlite:PATH, the path of a file", hint="for example sqlite:robandit.db")
+        raise invalid("store", without_password(location), RULE, hint="for example sqlite:robandit.db")
     return path
+
+
+def is_postgres(location: str) -> bool:
+    """Return whether a location is that of a PostgreSQL database."""
+    return location.startswith(("postgresql://", "postgres://"))
+
+
+def without_password(location: str) -> str:
+    """Return a location as people may see it.
+
+    >>> without_password("postgresql://ada:secret@db.example.org/robandit")
+    'postgresql://db.example.org/robandit'
+    >>> without_password("sqlite:robandit.db")
+    'sqlite:robandit.db'
+    """
+    if not is_postgres(location):
+        return location
+    import psycopg
+
+    from robandit.storage.connections import shown_url
+
+    try:
+        return shown_url(location)
+    except psycopg.Error:
+        return f"{location.partition('://')[0]}://..."
+
+
+def _checked_postgres(location: str) -> str:
+    """Return a location of PostgreSQL, if it is valid and the driver is installed."""
+    if importlib.util.find_spec("psycopg") is None:
+        raise InvalidInput(
+            "the package psycopg is missing: install the decision service with pip install 'robandit[serve]'"
+        )
+    import psycopg
+
+    try:
+        psycopg.conninfo.conninfo_to_dict(location)
+    except psycopg.Error:
+        raise invalid("store", without_password(location), RULE, hint="percent-encode special characters") from None
+    return location
 
 
 def open_store(location: str, *, durability: str = "full", create: bool = True) -> Store:
@@ -25,6 +69,10 @@ def open_store(location: str, *, durability: str = "full", create: bool = True) 
 
     ``durability`` is "full", or "relaxed": a crash of the machine may then lose the last commits, one of the process may not.
     """
+    if is_postgres(location):
+        from robandit.storage.postgres import PostgresStore
+
+        return PostgresStore(_checked_postgres(location), durability=durability, create=create)
     from robandit.storage.sqlite import SqliteStore
 
     return SqliteStore(path_of(location), durability=durability, create=create)
@@ -32,6 +80,8 @@ def open_store(location: str, *, durability: str = "full", create: bool = True) 
 
 def open_reader(location: str) -> Reader:
     """Open the store at a location for reading, while a server may be writing to it."""
+    if is_postgres(location):
+        return open_store(location, create=False).reader()
     from robandit.storage.sqlite import SqliteReader
 
     return SqliteReader(path_of(location))
@@ -39,6 +89,10 @@ def open_reader(location: str) -> Reader:
 
 def back_up(location: str, target: Path) -> None:
     """Copy the store at a location into a new file, while a server may be writing to it, and check the copy."""
+    if is_postgres(location):
+        from robandit.storage.postgres import PostgresStore
+
+        PostgresStore.backup(location, target)
     from robandit.storage.sqlite import SqliteStore
 
     SqliteStore.backup(path_of(location), target)

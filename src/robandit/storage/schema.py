@@ -31,5 +31,6 @@ STEPS = (
         detail TEXT NOT NULL
     ) STRICT;
     """,
+    "CREATE TABLE session(hash BLOB PRIMARY KEY, key TEXT NOT NULL, ends REAL NOT NULL) STRICT, WITHOUT ROWID;",
 )
 VERSION = len(STEPS)

@@ -29,15 +29,18 @@ from robandit.storage.base import (
     AuditEntry,
     Change,
     Create,
+    EndSession,
     Event,
     NewEpoch,
     PutKey,
+    PutSession,
     Reader,
     Remove,
     Snapshot,
     Store,
     StoredExperiment,
     StoredKey,
+    StoredSession,
     Tally,
 )
 from robandit.storage.schema import APPLICATION, STEPS, VERSION
@@ -115,6 +118,11 @@ class SqliteReader(Reader):
         """See `Reader`."""
         with _errors(self._path):
             return [_key(row) for row in self._run("SELECT * FROM key ORDER BY created, id")]
+
+    def sessions(self) -> list[StoredSession]:
+        """See `Reader`."""
+        with _errors(self._path):
+            return [StoredSession(*row) for row in self._run("SELECT hash, key, ends FROM session ORDER BY ends, hash")]
 
     def audit(self, after: int = 0, most: int = 1000) -> list[AuditEntry]:
         """See `Reader`."""
@@ -271,6 +279,11 @@ class SqliteStore(Store):
                 experiments = None if key.experiments is None else json.dumps(key.experiments)
                 values = (*key[:2], json.dumps(key.scopes), experiments, *key[4:])
                 self._run("INSERT OR REPLACE INTO key VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+            case PutSession(session):
+                self._run("DELETE FROM session WHERE ends < unixepoch('subsec')")
+                self._run("INSERT INTO session VALUES (?, ?, ?)", session)
+            case EndSession(hash):
+                self._run("DELETE FROM session WHERE hash = ?", (hash,))
             case Audit():
                 columns = "(time, key, action, subject, detail)"
                 self._run(f"INSERT INTO audit {columns} VALUES (?, ?, ?, ?, CAST(? AS TEXT))", change)

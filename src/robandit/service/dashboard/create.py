@@ -27,6 +27,11 @@ _OPTIONAL = {
     ),
     "on_expiry": ("On expiry", "Empty or drop: nothing is learned. A number: it is learned in place of the reward", ""),
     "max_open": ("Most open decisions", f"Empty: {DEFAULT_OPEN:,}", ' inputmode="numeric"'),
+    "fallback": (
+        "Fallback",
+        "The arm to answer with while a server cannot reach its PostgreSQL database. Empty: it answers with an error",
+        "",
+    ),
     "seed": ("Seed", "Makes random choices repeatable. Empty: the server draws one", ' inputmode="numeric"'),
 }
 _NUMBERS = ("reward_window", "on_expiry", "max_open", "seed")

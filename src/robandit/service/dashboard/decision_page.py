@@ -19,11 +19,11 @@ LONGEST_CONTEXT = 20_000  # characters that are shown
 
 async def decision(site: Site, visit: Visit) -> Answer:
     """Handle GET /experiments/{name}/decision."""
-    experiment = site.state.engine.find(visit.parameters[0])
+    experiment = await site.state.engine.present(visit.parameters[0])
     id = visit.query.get("id", "")
     if not id:
         raise Refusal("invalid", "id is missing: this page needs the id of a decision", parameter="id")
-    made = await site.state.explanations.explain(experiment, id)
+    made = await site.state.explanations.explain(experiment.name, id)
     facts = {
         "policy": escaped(made.policy),
         "chosen among": escaped("all active arms" if made.among is None else ", ".join(made.among)),

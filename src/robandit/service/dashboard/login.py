@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from robandit.notebook import escaped
 from robandit.service import access
@@ -10,6 +11,8 @@ from robandit.service.dashboard.layout import Visit, page, redirect
 from robandit.service.dashboard.site import Site, cookie_header
 from robandit.service.http import Answer
 from robandit.service.problems import Refusal
+from robandit.service.sessions import new_token
+from robandit.storage.base import Change
 
 _OWN_PATH = re.compile(r"/(?:[A-Za-z0-9._~%?&=-][A-Za-z0-9._~%?&=/-]*)?")
 
@@ -25,7 +28,11 @@ async def login_form(site: Site, visit: Visit) -> Answer:
 async def log_in(site: Site, visit: Visit) -> Answer:
     """Handle POST /login."""
     goal, now = visit.form.get("next", "/"), site.state.wall()
-    key = site.state.keys.find(visit.form.get("key", "").strip())
+    given = visit.form.get("key", "").strip()
+    key = site.state.keys.find(given)
+    if key is None:  # another server may have made it a moment ago
+        await site.state.refresh_access()
+        key = site.state.keys.find(given)
     if key is None:
         return _form(goal, "The key is not known: copy the whole key, from rb_ to its end.", 401)
     if site.state.keys.valid(key.id, now) is None:
@@ -35,15 +42,22 @@ async def log_in(site: Site, visit: Visit) -> Answer:
         access.check_scope(key, "read")
     except Refusal as refusal:
         return _form(goal, refusal.problem.detail, 403)
-    if visit.cookie:
-        site.sessions.close(visit.cookie)
-    return redirect(_next(goal), (cookie_header(visit.headers, site.sessions.open(key.id, now)),))
+    token, sessions = new_token(), site.state.sessions
+    await _store(
+        site, [*sessions.opening(token, key.id, now), *(sessions.closing(visit.cookie) if visit.cookie else ())]
+    )
+    return redirect(_next(goal), (cookie_header(visit.headers, token),))
 
 
 async def log_out(site: Site, visit: Visit) -> Answer:
     """Handle POST /logout."""
-    site.sessions.close(visit.cookie)
+    await _store(site, site.state.sessions.closing(visit.cookie))
     return redirect("/login", (cookie_header(visit.headers, ""),))
+
+
+async def _store(site: Site, changes: Sequence[Change]) -> None:
+    await site.state.engine.commit(changes)
+    site.state.sessions.apply(changes)
 
 
 def _next(given: str) -> str:

@@ -18,7 +18,7 @@ from robandit.service.dashboard.timeline import WINDOWS, Timeline
 from robandit.service.experiments import summary_of
 from robandit.service.state import State
 from robandit.service.studies import Study
-from robandit.storage import Event, Reader, Store
+from robandit.storage import Event, Reader
 
 MOST_LOOKS = 200
 TICK = 0.4  # seconds between two looks at an experiment
@@ -70,7 +70,7 @@ class Look:
         last, summary = experiment.seq, summary_of(experiment)
         await state.engine.settled()
         async with self._reading:
-            recent = await asyncio.to_thread(self._read, state.engine.store, last, now)
+            recent = await asyncio.to_thread(state.engine.store.read, lambda reader: self._read(reader, last, now))
         recent = [each._replace(open=self._is_open(each)) for each in recent]
         return experiment_page.parts(
             experiment,
@@ -83,17 +83,13 @@ class Look:
             now=now,
         )
 
-    def _read(self, store: Store, last: int, now: float) -> list[Recent]:
+    def _read(self, reader: Reader, last: int, now: float) -> list[Recent]:
         """Count the new events, and return the newest decisions. In another thread, since it may take a while at first."""
-        reader = store.reader()
-        try:
-            self._timeline.catch_up(reader, last, now)
-            if self._rates is not self._timeline:
-                self._rates.catch_up(reader, last, now)
-            decided = reader.latest(self.experiment.number, "decided", last, RECENT)
-            return [Recent(event, self._end_of(reader, event.id), False) for event in decided]
-        finally:
-            reader.close()
+        self._timeline.catch_up(reader, last, now)
+        if self._rates is not self._timeline:
+            self._rates.catch_up(reader, last, now)
+        decided = reader.latest(self.experiment.number, "decided", last, RECENT)
+        return [Recent(event, self._end_of(reader, event.id), False) for event in decided]
 
     def _end_of(self, reader: Reader, id: str) -> Event | None:
         found = (reader.find(self.experiment.number, kind, id) for kind in ENDS)

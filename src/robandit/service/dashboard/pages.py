@@ -36,15 +36,14 @@ async def show(site: Site, visit: Visit) -> Answer:
 
 
 async def _shown(site: Site, visit: Visit, problem: Problem | None = None) -> Answer:
-    experiment, window = _asked(site, visit)
+    experiment, window = await _asked(site, visit)
     parts = await site.looks.at(experiment, window).parts()
-    summary = experiments.summary_of(experiment)
-    await site.state.engine.settled()
+    summary = await site.state.engine.read(experiment.name, experiments.summary_of)
     return experiment_page.show(visit, experiment, summary, window=window, made=parts, problem=problem)
 
 
-def _asked(site: Site, visit: Visit) -> tuple[Experiment, str]:
-    experiment = site.state.engine.find(visit.parameters[0])
+async def _asked(site: Site, visit: Visit) -> tuple[Experiment, str]:
+    experiment = await site.state.engine.present(visit.parameters[0])
     window = visit.query.get("window") or default_window(site.state.engine.clock() - experiment.created)
     if window not in WINDOWS:
         rule = f"one of {', '.join(WINDOWS)}"
@@ -59,7 +58,7 @@ async def change(site: Site, visit: Visit) -> Answer:
     except (Refusal, RobanditError) as error:
         problem, _ = await site.explain(error)
         return await _shown(site, visit, problem)
-    window = _asked(site, visit)[1]
+    _, window = await _asked(site, visit)
     return redirect(address(f"/experiments/{visit.parameters[0]}", window=window) + "#manage")
 
 
@@ -83,7 +82,7 @@ async def _change(site: Site, visit: Visit) -> None:
 
 async def live(site: Site, visit: Visit) -> Answer:
     """Handle GET /experiments/{name}/live."""
-    experiment, window = _asked(site, visit)
+    experiment, window = await _asked(site, visit)
     look = site.looks.at(experiment, window)
     return _stream(site, visit, look.parts, lambda: site.state.engine.experiments.get(experiment.name) is experiment)
 

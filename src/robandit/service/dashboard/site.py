@@ -14,9 +14,9 @@ from robandit.decisions.experiment import Experiment
 from robandit.service import access
 from robandit.service.dashboard.layout import HTML, Visit, problem_page, redirect
 from robandit.service.dashboard.looks import Looks
-from robandit.service.dashboard.sessions import LIFETIME, Sessions
 from robandit.service.http import LARGEST_BODY, Answer, Bodies, Gone, Headers, Receive, Route, Scope, query_of
 from robandit.service.problems import Problem, Refusal
+from robandit.service.sessions import LIFETIME, form_token
 from robandit.service.state import State
 from robandit.service.studies import Study
 from robandit.storage import StoredKey
@@ -45,9 +45,8 @@ class Site:
         anybody: StoredKey | None,
         explain: Callable[[Exception], Awaitable[tuple[Problem, Headers]]],
     ) -> None:
-        """Start without sessions. ``anybody`` is the key of all visitors if the server needs no keys."""
+        """Start without pages. ``anybody`` is the key of all visitors if the server needs no keys."""
         self.state = state
-        self.sessions = Sessions()
         self.looks = Looks(state)
         self.rows: weakref.WeakKeyDictionary[Experiment, tuple[int, Study | None, str]] = weakref.WeakKeyDictionary()
         """The rows of the overview, with the number of the event and the study that they show."""
@@ -69,6 +68,9 @@ class Site:
             headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
             query = query_of(scope["query_string"], page)
             key, token, cookie = self._holder(headers)
+            if key is None and cookie:  # another server may have opened the session a moment ago
+                await self.state.refresh_access()
+                key, token, cookie = self._holder(headers)
             given = Visit(key or access.NOBODY, token, parameters, query, {}, cookie, headers)
             if key is not None:
                 visit = given
@@ -92,10 +94,10 @@ class Site:
         if self._anybody is not None:
             return self._anybody, self._form_token, ""
         cookie, now = _cookie(headers), self.state.wall()
-        session = self.sessions.find(cookie, now) if cookie else None
+        session = self.state.sessions.find(cookie, now) if cookie else None
         if session is None:
             return None, "", cookie
-        return self.state.keys.valid(session.key_id, now), session.form_token, cookie
+        return self.state.keys.valid(session.key, now), form_token(cookie), cookie
 
     def _check(self, page: Page, visit: Visit) -> None:
         """Refuse what another site has sent, or what the key does not allow."""

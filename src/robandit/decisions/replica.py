@@ -1,0 +1,556 @@
+"""The engine of a server that shares its store with others: the same experiments, in the memory of each server.
+
+The servers are state machines that follow the same log. A server appends to the log of an experiment only in a *turn*, which it
+gets from the store, and which no other server has at the same time:
+
+1. Calls wait until the server's last turn of the experiment has ended; those that wait then share the next one.
+2. With the turn come the events that other servers have stored meanwhile. They are applied, and the state in memory is the newest.
+3. The waiting calls take effect on it, one after the other, and make events.
+4. The events are stored, which ends the turn, and the calls are answered.
+
+If the events cannot be stored, the state in memory is ahead of the log. It is then loaded again, before anything else is done with
+the experiment. The server goes on; its calls are answered with an error until the store is back.
+
+Reads need no turn: they ask the store for the newest events, apply them, and look. Between, a pulse tells twice a second what other
+servers did, so that tails stay short. Times are those of the store, so the clocks of servers may differ.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from robandit import __version__
+from robandit.decisions.base import LONG_TAIL, MOST_WAITING, SNAPSHOT_EVERY, BaseEngine, T, removal_detail
+from robandit.decisions.experiment import Experiment
+from robandit.decisions.restoring import empty, restored
+from robandit.errors import NotFound, Overloaded, StoreError, StoreUnavailable, formatted
+from robandit.live.engine import Compile
+from robandit.storage import Event, StoredExperiment
+from robandit.storage.base import Change, Clash, Create, Pulse, Remove, SharedStore, Turn
+from robandit.storage.group_commit import Committed
+
+PULSE = 0.5  # seconds between two pulses, or more:
+PULSE_SHARE = 0.05  # the share of the time that they may take
+PATIENCE = 3.0  # seconds without an answer to a pulse after which the store counts as away
+MOST_WEIGHT = 1_000  # decisions and rewards in one turn; they take about 20 ms, in which nothing else is answered
+THREADS = 8  # that wait for the store
+TRIES = 5  # to make an experiment while other servers make some
+
+
+class _Gone(Exception):
+    """The experiment was removed by another server."""
+
+
+class _Call:
+    """A call that waits for a turn."""
+
+    def __init__(self, action: Callable[[Experiment], Any], ids: Sequence[str], weight: int) -> None:
+        self.action = action
+        self.ids = ids
+        self.weight = weight
+        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def take_effect(self, experiment: Experiment) -> None:
+        try:
+            self.result = self.action(experiment)
+        except Exception as error:
+            self.error = error
+
+    def finish(self) -> None:
+        """Answer the call."""
+        if self.answer.done():  # cancelled
+            return
+        if self.error is None:
+            self.answer.set_result(self.result)
+        else:
+            self.answer.set_exception(self.error)
+
+    def fail(self, error: BaseException) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+class _Line:
+    """The calls that wait for one experiment, and whether its state in memory is that of the log."""
+
+    def __init__(self) -> None:
+        self.calls: deque[_Call] = deque()
+        self.worker: asyncio.Task[None] | None = None
+        self.state = asyncio.Lock()
+        """Held while the state is ahead of the log, or is loaded again."""
+        self.ahead = False
+        """Whether the state has events that may not be stored. It must then be loaded again."""
+
+
+class _Work:
+    """What the calls of a turn make."""
+
+    def __init__(self, time: float, known: Iterable[Event] = ()) -> None:
+        self.time = time
+        self.known = {(event.kind, event.id): event for event in known}
+        self.events: list[Event] = []
+        self.changes: list[Change] = []
+        self.removed = False
+
+
+class Replica(BaseEngine):
+    """The experiments of a store that several servers share."""
+
+    store: SharedStore
+
+    def __init__(
+        self,
+        store: SharedStore,
+        *,
+        on_commit: Callable[[Committed], object] = lambda committed: None,
+        on_catalogue: Callable[[], Awaitable[object]] | None = None,
+        compile: Compile = "background",
+        most_waiting: int = MOST_WAITING,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> None:
+        """Start the threads that wait for the store. ``on_catalogue`` is called when keys or sessions may have changed."""
+        super().__init__(store)
+        self.clock = self._clock
+        self._on_commit = on_commit
+        self._on_catalogue = on_catalogue
+        self._compile: Compile = compile
+        self._most_waiting = most_waiting
+        self._snapshot_every = snapshot_every
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="robandit-store")
+        self._lines: dict[int, _Line] = {}
+        self._unstored: set[_Line] = set()
+        """The lines whose state is, or was, ahead of the log."""
+        self._work: _Work | None = None
+        """What is being made: set while calls take effect."""
+        self._waiting = 0
+        self._offset = 0.0
+        """The time of the store minus that of this machine."""
+        self._catalogue = -1
+        self._problem = ""
+        self._adding = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def _clock(self) -> float:
+        """Return the time of the store: in a turn exactly, else about."""
+        return time.time() + self._offset if self._work is None else self._work.time
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+    def _start(self, coroutine: Any) -> asyncio.Task[Any]:
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # --- loading --------------------------------------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """See `BaseEngine`."""
+        self._start(self._watch())
+        pulse = await self._in_thread(self.store.pulse)
+        self._offset, self._catalogue = pulse.time - time.time(), pulse.catalogue
+        stored = await self._in_thread(self.store.read, lambda reader: reader.experiments())
+        for place, each in enumerate(stored, start=1):
+            self.progress = f"loading experiment {place} of {len(stored)}"
+            await self._load_new(each)
+        self.progress = "ready"
+        self.loaded = True
+        self._start(self._follow_others())
+        self._start(self._tidy())
+
+    async def _load_new(self, stored: StoredExperiment) -> Experiment | None:
+        """Load an experiment. Return None if it was removed meanwhile."""
+        try:
+            experiment = await self._loaded(stored)
+        except _Gone:
+            return None
+        older = self.experiments.get(stored.name)
+        if older is not None:
+            self._forget(older)
+        self._lines[stored.number] = _Line()
+        self._add(experiment)
+        return experiment
+
+    def _empty(self, stored: StoredExperiment, compile: Compile) -> Experiment:
+        return empty(stored, clock=self._clock, find=self._find, emit=self._emit, compile=compile)
+
+    async def _loaded(self, stored: StoredExperiment) -> Experiment:
+        """Return an experiment with the state of its log: the newest snapshot, then the events after it."""
+        number = stored.number
+        snapshots = await self._in_thread(self.store.read, lambda reader: reader.snapshots(number))
+        head, _ = await self._in_thread(self.store.tail, number, stored.head)
+        if head is None:
+            raise _Gone
+        compile = self._compile
+        if compile == "background" and head - next((seq for seq, _ in snapshots), 0) > LONG_TAIL:
+            compile = "now"
+        experiment = restored(snapshots, head, lambda: self._empty(stored, compile))
+        while experiment.seq < head:
+            _, events = await self._in_thread(self.store.tail, number, experiment.seq)
+            if not events:  # removed meanwhile
+                raise _Gone
+            experiment.apply_all(events)
+            await asyncio.sleep(0)
+        return experiment
+
+    def _forget(self, experiment: Experiment) -> None:
+        """Remove an experiment from memory."""
+        if self._by_number.pop(experiment.number, None) is not None:
+            line = self._lines.pop(experiment.number)
+            self._unstored.discard(line)
+            if self.experiments.get(experiment.name) is experiment:
+                del self.experiments[experiment.name]
+
+    async def present(self, name: str) -> Experiment:
+        """See `BaseEngine`. An experiment that another server has just made is loaded."""
+        known = self.experiments.get(name)
+        if known is not None:
+            return known
+        async with self._adding:
+            known = self.experiments.get(name)
+            if known is None:
+                stored = await self._in_thread(self.store.find_name, name)
+                known = None if stored is None else await self._load_new(stored)
+        return self.find(name) if known is None else known
+
+    # --- turns ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def failure(self) -> StoreError | None:
+        """See `BaseEngine`. There is none: the store may come back."""
+        return None
+
+    @property
+    def problem(self) -> str:
+        """See `BaseEngine`."""
+        return self._problem
+
+    @property
+    def waiting(self) -> int:
+        """See `BaseEngine`."""
+        return self._waiting
+
+    async def change(
+        self, name: str, action: Callable[[Experiment], T], *, ids: Sequence[str] = (), weight: int = 1
+    ) -> T:
+        """See `BaseEngine`."""
+        if self._problem:  # the next pulse finds out when the store is back
+            raise StoreUnavailable(self._problem)
+        if self._waiting > self._most_waiting:
+            raise Overloaded(f"{self._waiting:,} calls wait for the store: send less, or try again in a second")
+        for _ in range(2):
+            experiment = await self.present(name)
+            try:
+                result: T = await self._queued(experiment, _Call(action, ids, weight))
+                return result
+            except _Gone:  # perhaps it was made again
+                continue
+        raise _removed(name)
+
+    async def _queued(self, experiment: Experiment, call: _Call) -> Any:
+        line = self._lines.get(experiment.number)
+        if line is None:
+            raise _Gone
+        line.calls.append(call)
+        self._waiting += call.weight
+        if line.worker is None:
+            line.worker = self._start(self._serve(experiment, line))
+        try:
+            return await call.answer
+        finally:
+            self._waiting -= call.weight
+
+    async def _serve(self, experiment: Experiment, line: _Line) -> None:
+        """Take turns until no call waits."""
+        try:
+            while line.calls:
+                calls = [line.calls.popleft()]
+                weight = calls[0].weight
+                while line.calls and weight + line.calls[0].weight <= MOST_WEIGHT:
+                    calls.append(line.calls.popleft())
+                    weight += calls[-1].weight
+                try:
+                    await self._take_turn(experiment, line, calls)
+                    for call in calls:
+                        call.finish()
+                except Exception as error:
+                    for call in calls:
+                        call.fail(error)
+        finally:
+            line.worker = None
+
+    async def _take_turn(self, experiment: Experiment, line: _Line, calls: Sequence[_Call]) -> None:
+        """Let calls take effect, and store what they make. Raises if nothing is stored, or if that is not known."""
+        ids = [id for call in calls for id in call.ids]
+        while True:
+            await self._be_on_the_log(experiment, line)
+            turn = await self._in_thread(self.store.turn, experiment.number, experiment.seq, ids)
+            async with line.state:
+                try:
+                    if turn.head is None:
+                        self._forget(experiment)
+                        raise _Gone
+                    self._apply(experiment, turn.tail)
+                    if experiment.seq > turn.head:  # somebody has restored a backup of the database
+                        line.ahead = True
+                    elif experiment.seq == turn.head and not line.ahead:
+                        await self._use(turn, experiment, line, calls)
+                        return
+                finally:
+                    await self._in_thread(turn.cancel)
+            if not line.ahead:  # a long tail: others need not wait while it is applied
+                await self._look(experiment, _nothing)
+
+    async def _use(self, turn: Turn, experiment: Experiment, line: _Line, calls: Sequence[_Call]) -> None:
+        """Let calls take effect in a turn, and commit."""
+        line.ahead = True
+        self._unstored.add(line)
+        self._work = work = _Work(turn.time, (*turn.known, *turn.tail))
+        try:
+            if experiment.version != __version__:
+                experiment.upgrade()
+            for call in calls:
+                if work.removed:
+                    call.error = _Gone()
+                else:
+                    call.take_effect(experiment)
+        finally:
+            self._work = None
+        if work.events or work.changes:
+            if experiment.seq - turn.snapshot >= self._snapshot_every and not work.removed:
+                work.changes.append(experiment.snapshot())
+            start = time.perf_counter()
+            await self._in_thread(turn.commit, work.events, work.changes)
+            self._on_commit(Committed(work.events, time.perf_counter() - start))
+        experiment.recent.clear()
+        line.ahead = False
+        self._unstored.discard(line)
+        if work.removed:
+            self._forget(experiment)
+
+    def _find(self, experiment: int, kind: str, id: str) -> Event | None:
+        """Return a stored event with an id that a call has named."""
+        assert self._work is not None, "events are looked up in a turn only"
+        return self._work.known.get((kind, id))
+
+    def _emit(self, event: Event) -> None:
+        assert self._work is not None, "events are made in a turn only"
+        self._work.events.append(event)
+
+    def submit(self, changes: Sequence[Change]) -> None:
+        """See `BaseEngine`."""
+        assert self._work is not None, "changes are made in a turn only"
+        self._work.changes += changes
+        self._work.removed = self._work.removed or any(isinstance(change, Remove) for change in changes)
+
+    # --- following the log ----------------------------------------------------------------------------------------------
+
+    async def read(self, name: str, look: Callable[[Experiment], T]) -> T:
+        """See `BaseEngine`."""
+        for _ in range(2):
+            try:
+                return await self._look(await self.present(name), look)
+            except _Gone:
+                continue
+        raise _removed(name)
+
+    async def _look(self, experiment: Experiment, look: Callable[[Experiment], T]) -> T:
+        """Apply the newest events, then return what a function sees."""
+        line = self._lines.get(experiment.number)
+        if line is None:
+            raise _Gone
+        while True:
+            await self._be_on_the_log(experiment, line)
+            after = experiment.seq
+            head, tail = await self._in_thread(self.store.tail, experiment.number, after)
+            async with line.state:
+                if head is None:
+                    self._forget(experiment)
+                    raise _Gone
+                if not line.ahead and experiment.seq >= after:
+                    self._apply(experiment, tail)
+                    if experiment.seq >= head:
+                        return look(experiment)
+            await asyncio.sleep(0)
+
+    async def _be_on_the_log(self, experiment: Experiment, line: _Line) -> None:
+        """Load the state again if it is ahead of the log."""
+        if not line.ahead:
+            return
+        async with line.state:
+            if line.ahead:
+                stored = StoredExperiment(
+                    experiment.number, experiment.name, 0, 0, msgspec.json.encode(experiment.settings)
+                )
+                experiment.restore((await self._loaded(stored)).snapshot().content)
+                experiment.recent.clear()
+                line.ahead = False
+                self._unstored.discard(line)
+
+    def _apply(self, experiment: Experiment, tail: Sequence[Event]) -> None:
+        """Apply events that follow. Some may be applied already."""
+        for event in tail:
+            if event.seq > experiment.seq:
+                experiment.apply(event)
+
+    async def settled(self) -> None:
+        """See `BaseEngine`. Raises `StoreUnavailable` if something will not be stored."""
+        for line in list(self._unstored):
+            async with line.state:
+                if line.ahead:
+                    raise StoreUnavailable("the last calls could not be stored: try again in a moment")
+
+    async def _follow_others(self) -> None:
+        """Learn again and again what other servers did, and whether the store can be reached."""
+        while True:
+            began = time.monotonic()
+            try:
+                pulse = await asyncio.wait_for(self._in_thread(self.store.pulse), PATIENCE)
+                taken = time.monotonic() - began
+                self._offset = pulse.time - time.time()
+                self._note("")
+                await self._heed(pulse)
+            except (StoreError, TimeoutError) as error:
+                taken = 0.0
+                self._note(str(error) or f"the store did not answer in {PATIENCE:g} seconds")
+            except Exception:
+                taken = 0.0
+                traceback.print_exc()
+            await asyncio.sleep(max(PULSE, taken / PULSE_SHARE))
+
+    async def _heed(self, pulse: Pulse) -> None:
+        """Do what a pulse makes necessary."""
+        if pulse.catalogue != self._catalogue:
+            stored = await self._in_thread(self.store.read, lambda reader: reader.experiments())
+            there = {each.number for each in stored}
+            for experiment in list(self._by_number.values()):
+                if experiment.number not in there and experiment.number not in pulse.heads:
+                    self._forget(experiment)
+            for each in stored:
+                if each.number not in self._by_number:
+                    async with self._adding:
+                        if each.number not in self._by_number:
+                            await self._load_new(each)
+            if self._on_catalogue is not None:
+                await self._on_catalogue()
+            self._catalogue = pulse.catalogue
+            self._start(self._tidy())
+        for experiment in list(self._by_number.values()):
+            line = self._lines[experiment.number]
+            if pulse.heads.get(experiment.number, 0) > experiment.seq or line.ahead:
+                await self._quietly(self._look(experiment, _nothing))
+            if experiment.is_due() and line.worker is None:
+                self._start(self._quietly(self.change(experiment.name, Experiment.expire_due)))
+
+    async def _quietly(self, work: Awaitable[Any]) -> None:
+        """Do work that nobody waits for. What fails for one experiment does not concern the others."""
+        try:
+            await work
+        except (_Gone, NotFound):
+            pass
+        except StoreUnavailable:
+            raise
+        except Exception:
+            traceback.print_exc()
+
+    async def _tidy(self) -> None:
+        """Remove events of removed experiments."""
+        with suppress(StoreError):  # the next server, or the next change, does it
+            while await self._in_thread(self.store.tidy):
+                await asyncio.sleep(PULSE)
+
+    async def _watch(self) -> None:
+        """Let calls fail that wait for the store for too long."""
+        while True:
+            await asyncio.sleep(1.0)
+            self.store.abort_stuck()
+
+    def _note(self, reason: str) -> None:
+        """Remember why the store cannot be reached; "" if it can. Print it when this changes."""
+        if reason and not self._problem:
+            print(f"robandit: {reason}", file=sys.stderr, flush=True)
+        elif self._problem and not reason:
+            print("robandit: the store can be reached again", file=sys.stderr, flush=True)
+        self._problem = "the store cannot be reached" if reason else ""
+
+    # --- experiments ----------------------------------------------------------------------------------------------------
+
+    async def put(self, name: str, by: str, look: Callable[[Experiment], T], **settings: Any) -> tuple[T, bool]:
+        """See `BaseEngine`. If another server makes one at the same moment, look again."""
+        for _ in range(TRIES):
+            with suppress(NotFound):
+                await self.present(name)
+            asked, known = self._asked(name, settings)
+            try:
+                if known is not None:
+                    return await self._look(known, look), False
+                made = await self._make(name, by, msgspec.json.encode(asked))
+                return look(made), True
+            except (_Gone, Clash):
+                continue
+        raise Overloaded("other servers create or remove experiments at the same time: try again in a second")
+
+    async def _make(self, name: str, by: str, settings: bytes) -> Experiment:
+        number = await self._in_thread(self.store.next_number)
+        experiment = self._empty(
+            StoredExperiment(number, name, 0, 0, settings), self._compile
+        )  # raises if it cannot be made
+        self._work = work = _Work(self._clock())
+        try:
+            experiment.create()
+            self.audit(by, "create", name, msgspec.to_builtins(experiment.settings))
+        finally:
+            self._work = None
+        await self._in_thread(self.store.commit, work.events, (Create(number, name, settings), *work.changes))
+        experiment.recent.clear()
+        async with self._adding:
+            if number not in self._by_number:
+                self._lines[number] = _Line()
+                self._add(experiment)
+        return self._by_number[number]
+
+    async def delete(self, name: str, by: str) -> None:
+        """See `BaseEngine`."""
+
+        def remove(experiment: Experiment) -> None:
+            self.submit((Remove(experiment.number),))
+            self.audit(by, "delete", name, removal_detail(experiment))
+
+        await self.change(name, remove)
+
+    async def commit(self, changes: Sequence[Change]) -> None:
+        """See `BaseEngine`."""
+        await self._in_thread(self.store.commit, (), changes)
+
+    async def close(self) -> None:
+        """Wait for the calls that are under way, and close the store. Other servers go on, so no snapshots are taken."""
+        workers = [line.worker for line in self._lines.values() if line.worker is not None]
+        if workers:
+            await asyncio.wait(workers)
+        rest = list(self._tasks)
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        self.store.close()
+        self._threads.shutdown()
+
+
+def _nothing(experiment: Experiment) -> None:
+    """Look at nothing: the experiment has caught up."""
+
+
+def _removed(name: str) -> NotFound:
+    return NotFound(f"there is no experiment {formatted(name)}: it was removed a moment ago")

@@ -1,0 +1,443 @@
+"""A store in a PostgreSQL database, to which any number of servers write.
+
+The row of an experiment is its lock: whoever appends to a log holds it (``SELECT ... FOR UPDATE``) from before it reads the newest
+events until its commit. So there are no leases to expire and no leader to find, and a server that was paused in the middle finds
+out at its commit. A turn takes two round trips: statements are sent together, and answered together (pipeline mode).
+
+If the connection is lost in a commit, PostgreSQL may have stored the events or not. Then the row is locked again, which waits until
+the lost transaction has ended either way, and the events are looked up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from robandit.errors import CorruptFile, StoreError, StoreUnavailable
+from robandit.files import check_format
+from robandit.storage.base import (
+    KEPT_SNAPSHOTS,
+    MOST_TAIL,
+    Audit,
+    AuditEntry,
+    Change,
+    Create,
+    EndSession,
+    Event,
+    NewEpoch,
+    Pulse,
+    PutKey,
+    PutSession,
+    Reader,
+    Remove,
+    SharedStore,
+    Snapshot,
+    StoredExperiment,
+    StoredKey,
+    StoredSession,
+    Tally,
+    Turn,
+    Unresolved,
+)
+from robandit.storage.connections import Connection, Connections
+from robandit.storage.postgres_schema import STEPS, TABLES, VERSION
+from robandit.validation import choice
+
+DURABILITY = {"full": True, "relaxed": False, "off": False}
+"""Whether a commit waits for the disk."""
+OLDEST_SERVER = 140_000  # the oldest version of PostgreSQL that is still maintained
+TIDIED_ROWS = 5000  # removed by one call of `tidy`
+_LOCK = 0x526F6264  # "Robd": the advisory lock of those who change the schema
+_SEPARATOR = "\x1f"  # neither in JSON nor in an id: PostgreSQL splits a text faster than psycopg writes an array
+
+_COLUMNS = "experiment, seq, kind, id, convert_to(payload, 'UTF8'), time"
+_EVENT = f"SELECT {_COLUMNS} FROM event WHERE experiment = %s"
+_TAIL = f"{_EVENT} AND seq > %s ORDER BY seq LIMIT {MOST_TAIL}"
+_EXPERIMENT = "SELECT number, name, head, epoch, convert_to(settings, 'UTF8') FROM experiment"
+_NOW = "extract(epoch FROM clock_timestamp())::float8"
+_NEWEST = "coalesce((SELECT max(seq) FROM snapshot WHERE experiment = number), 0)"
+_TURN = f"SELECT head, {_NEWEST}, {_NOW} FROM experiment WHERE number = %s FOR UPDATE"
+_PARTS = ", ".join([f"string_to_array(%s, E'\\x{ord(_SEPARATOR):02x}')"] * 4)
+_INSERT = (
+    "INSERT INTO event SELECT %s::bigint, %s::bigint + part.place, part.kind, part.id, part.payload, part.time::float8 "
+    f"FROM unnest({_PARTS}) WITH ORDINALITY AS part(kind, id, payload, time, place)"
+)
+_ADVANCE = "UPDATE experiment SET head = %s WHERE number = %s"
+
+Statement: TypeAlias = tuple[str, tuple[Any, ...]]
+
+
+class PostgresReader(Reader):
+    """Reads on any connection that is free. It sees each commit at once."""
+
+    def __init__(self, connections: Connections) -> None:
+        """Store where to get connections."""
+        self._connections = connections
+
+    def _read(self, query: str, *parameters: Any) -> list[Any]:
+        return self._connections.run(lambda db: db.execute(query, parameters, binary=True).fetchall())
+
+    def experiments(self) -> list[StoredExperiment]:
+        """See `Reader`."""
+        return list(map(StoredExperiment._make, self._read(f"{_EXPERIMENT} ORDER BY number")))
+
+    def find(self, experiment: int, kind: str, id: str) -> Event | None:
+        """See `Reader`."""
+        rows = self._read(f"{_EVENT} AND kind = %s AND id = %s", experiment, kind, id)
+        return Event._make(rows[0]) if rows else None
+
+    def events(self, experiment: int, after: int = 0, most: int = 1000) -> list[Event]:
+        """See `Reader`."""
+        rows = self._read(f"{_EVENT} AND seq > %s ORDER BY seq LIMIT %s", experiment, after, most)
+        return list(map(Event._make, rows))
+
+    def latest(self, experiment: int, kind: str, last: int, most: int) -> list[Event]:
+        """See `Reader`."""
+        query = f"{_EVENT} AND kind = %s AND seq <= %s ORDER BY seq DESC LIMIT %s"
+        return list(map(Event._make, self._read(query, experiment, kind, last, most)))
+
+    def tallies(self, experiment: int, after: int, last: int) -> list[Tally]:
+        """See `Reader`."""
+        query = (
+            "SELECT kind, payload::json ->> 'arm', count(*) FROM event "
+            "WHERE experiment = %s AND seq > %s AND seq <= %s GROUP BY 1, 2"
+        )
+        return list(map(Tally._make, self._read(query, experiment, after, last)))
+
+    def snapshots(self, experiment: int) -> list[tuple[int, bytes]]:
+        """See `Reader`."""
+        return self._read("SELECT seq, content FROM snapshot WHERE experiment = %s ORDER BY seq DESC", experiment)
+
+    def keys(self) -> list[StoredKey]:
+        """See `Reader`."""
+        columns = "id, hash, scopes, experiments, note, created, expires, revoked"
+        return [_key(row) for row in self._read(f"SELECT {columns} FROM key ORDER BY created, id")]
+
+    def sessions(self) -> list[StoredSession]:
+        """See `Reader`."""
+        return list(map(StoredSession._make, self._read("SELECT hash, key, ends FROM session ORDER BY ends, hash")))
+
+    def audit(self, after: int = 0, most: int = 1000) -> list[AuditEntry]:
+        """See `Reader`."""
+        columns = "seq, time, key, action, subject, convert_to(detail, 'UTF8')"
+        rows = self._read(f"SELECT {columns} FROM audit WHERE seq > %s ORDER BY seq LIMIT %s", after, most)
+        return list(map(AuditEntry._make, rows))
+
+    def close(self) -> None:
+        """See `Reader`. It holds nothing."""
+
+
+class PostgresTurn(Turn):
+    """A transaction that holds the row of an experiment."""
+
+    def __init__(self, connections: Connections, experiment: int, after: int, ids: Sequence[str]) -> None:
+        """Lock the row, and read."""
+        self._connections = connections
+        self._number = experiment
+        self._ended = False
+        with connections.errors():
+            self._db, _ = connections.begin(lambda db: self._lock(db, after, ids))
+
+    def _lock(self, db: Connection, after: int, ids: Sequence[str]) -> None:
+        with db.pipeline():
+            db.execute("BEGIN")
+            locked = db.execute(_TURN, (self._number,), binary=True)
+            tail = db.execute(_TAIL, (self._number, after), binary=True)
+            known = db.execute(f"{_EVENT} AND id = ANY(%s)", (self._number, list(ids)), binary=True) if ids else None
+        row = locked.fetchone()
+        self.head, self.snapshot, self.time = (None, 0, 0.0) if row is None else row
+        self.tail = list(map(Event._make, tail.fetchall()))
+        self.known = [] if known is None else list(map(Event._make, known.fetchall()))
+
+    def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:
+        """See `Turn`."""
+        self._connections.wait_on(self._db)
+        try:
+            with self._connections.errors():
+                _commit(self._db, {} if self.head is None else {self._number: self.head}, events, changes)
+        except StoreUnavailable as error:
+            if not self._db.broken:
+                raise
+            if not self._was_stored(events, error):
+                raise
+        finally:
+            self.cancel()
+
+    def _was_stored(self, events: Sequence[Event], error: StoreUnavailable) -> bool:
+        """Look the events up. Each decision has an id that no other one has, in its event or in the payload."""
+        if not events:
+            raise Unresolved(f"{error} (the connection was lost in a commit)") from error
+        try:
+            again = PostgresTurn(self._connections, self._number, events[0].seq - 1, [])
+        except StoreError as other:
+            raise Unresolved(f"{other} (the connection was lost in a commit)") from other
+        again.cancel()
+        return again.tail[: len(events)] == list(events[:MOST_TAIL])
+
+    def cancel(self) -> None:
+        """See `Turn`."""
+        if not self._ended:
+            self._ended = True
+            self._connections.give_back(self._db)
+
+
+class PostgresStore(SharedStore):
+    """A database that is open for writing."""
+
+    def __init__(self, url: str, *, durability: str = "full", create: bool = True) -> None:
+        """Connect, and make the schema or bring it forward."""
+        choice(durability, "durability", DURABILITY)
+        self._connections = Connections(url, synchronous=DURABILITY[durability])
+        self.name = self._connections.name
+        """Its address, without the password."""
+        try:
+            self._connections.run(lambda db: _migrate(db, self.name, create))
+            self.warnings = self._connections.run(lambda db: _warnings(db, self.name)) if durability == "full" else []
+        except BaseException:
+            self._connections.close()
+            raise
+
+    def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:
+        """See `Store`. Raises `Unresolved` if the connection is lost in the commit."""
+        numbers = sorted({event[0] for event in events})
+
+        def lock(db: Connection) -> dict[int, int]:
+            with db.pipeline():
+                db.execute("BEGIN")
+                query = "SELECT number, head FROM experiment WHERE number = ANY(%s) ORDER BY number FOR UPDATE"
+                heads = db.execute(query, (numbers,))
+            return dict(heads.fetchall())
+
+        with self._connections.errors():
+            db, heads = self._connections.begin(lock)
+        try:
+            with self._connections.errors():
+                _commit(db, heads, events, changes)
+        except StoreUnavailable as error:
+            if db.broken:
+                raise Unresolved(f"{error} (the connection was lost in a commit)") from error
+            raise
+        finally:
+            self._connections.give_back(db)
+
+    def reader(self) -> Reader:
+        """See `Store`."""
+        return PostgresReader(self._connections)
+
+    def turn(self, experiment: int, after: int, ids: Sequence[str]) -> Turn:
+        """See `SharedStore`."""
+        return PostgresTurn(self._connections, experiment, after, ids)
+
+    def tail(self, experiment: int, after: int) -> tuple[int | None, list[Event]]:
+        """See `SharedStore`."""
+
+        def read(db: Connection) -> tuple[int | None, list[Event]]:
+            with db.pipeline():
+                heads = db.execute("SELECT head FROM experiment WHERE number = %s", (experiment,), binary=True)
+                tail = db.execute(_TAIL, (experiment, after), binary=True)
+            row = heads.fetchone()
+            return (None if row is None else row[0]), list(map(Event._make, tail.fetchall()))
+
+        return self._connections.run(read)
+
+    def find_name(self, name: str) -> StoredExperiment | None:
+        """See `SharedStore`."""
+        rows = self._connections.run(
+            lambda db: db.execute(f"{_EXPERIMENT} WHERE name = %s", (name,), binary=True).fetchall()
+        )
+        return StoredExperiment._make(rows[0]) if rows else None
+
+    def pulse(self) -> Pulse:
+        """See `SharedStore`."""
+
+        def read(db: Connection) -> Pulse:
+            with db.pipeline():
+                store = db.execute(f"SELECT catalogue, {_NOW} FROM store", binary=True)
+                heads = db.execute("SELECT number, head FROM experiment", binary=True)
+            ((catalogue, time),) = store.fetchall()
+            return Pulse(catalogue, dict(heads.fetchall()), time)
+
+        return self._connections.run(read)
+
+    def abort_stuck(self) -> None:
+        """See `SharedStore`."""
+        self._connections.abort_stuck()
+
+    def next_number(self) -> int:
+        """See `Store`."""
+        query = "SELECT greatest((SELECT max(number) FROM experiment), (SELECT max(number) FROM removed), 0) + 1"
+        ((number,),) = self._connections.run(lambda db: db.execute(query).fetchall())
+        return int(number)
+
+    def tidy(self) -> bool:
+        """See `Store`. One server at a time does it. The numbers of removed experiments stay, so that they are not used again."""
+        with self._connections.errors():
+            db, _ = self._connections.begin(lambda db: db.execute("BEGIN"))
+            try:
+                query = "SELECT number FROM removed WHERE NOT done LIMIT 1 FOR UPDATE SKIP LOCKED"
+                rows = db.execute(query).fetchall()
+                for (number,) in rows:
+                    some = "SELECT seq FROM event WHERE experiment = %s ORDER BY seq LIMIT %s"
+                    gone = db.execute(
+                        f"DELETE FROM event WHERE experiment = %s AND seq = ANY(ARRAY({some}))",
+                        (number, number, TIDIED_ROWS),
+                    )
+                    if gone.rowcount < TIDIED_ROWS:
+                        db.execute("UPDATE removed SET done = true WHERE number = %s", (number,))
+                db.execute("COMMIT")
+                return bool(rows)
+            finally:
+                self._connections.give_back(db)
+
+    def close(self) -> None:
+        """See `Store`."""
+        self._connections.close()
+
+    @staticmethod
+    def backup(location: str, target: Path) -> None:
+        """Refuse: PostgreSQL has its own tools, and they cover the whole server."""
+        raise StoreError(
+            "robandit backup copies sqlite:PATH only: use pg_dump, or the backups of your PostgreSQL server"
+        )
+
+
+def _commit(db: Connection, heads: dict[int, int], events: Sequence[Event], changes: Sequence[Change]) -> None:
+    """Store events and changes in the transaction that has begun, and end it, in one round trip.
+
+    ``heads`` are the last events of the experiments, whose rows are locked.
+    """
+    removed = {change.experiment for change in changes if isinstance(change, Remove)}
+    made = [
+        change for change in changes if isinstance(change, Create | Remove)
+    ]  # in order, since a name may be used again
+    others = [
+        change
+        for change in changes
+        if not isinstance(change, Create | Remove | Audit) and getattr(change, "experiment", None) not in removed
+    ]
+    audits = [change for change in changes if isinstance(change, Audit)]  # last, because they lock a row that all share
+    heads = heads | {change.number: 0 for change in made if isinstance(change, Create)}
+    logs: dict[int, list[Event]] = {}
+    for event in events:
+        if event[0] not in removed:
+            logs.setdefault(event[0], []).append(event)
+    statements = [statement for change in made for statement in _made(change)]
+    for number, log in logs.items():
+        statements += _appended(heads, number, log)
+    statements += [statement for change in (*others, *audits) for statement in _made(change)]
+    if not audits and any(isinstance(change, Create | Remove | PutKey | PutSession | EndSession) for change in changes):
+        statements.append(("UPDATE store SET catalogue = catalogue + 1", ()))
+    with db.pipeline():
+        for query, parameters in statements:
+            db.execute(query, parameters)
+        db.execute("COMMIT", prepare=False)  # as a text, which proxies that lose it on purpose can find
+
+
+def _appended(heads: dict[int, int], number: int, log: Sequence[Event]) -> list[Statement]:
+    """Return the statements that append events to a log."""
+    head = heads.get(number)
+    for place, event in enumerate(log):
+        if head is None or event[1] != head + 1 + place:
+            last = "the log of an unknown experiment" if head is None else f"event {head + place}"
+            raise StoreError(f"event {event[1]} of experiment {number} does not follow {last}")
+    assert head is not None
+    joined = [
+        _SEPARATOR.join(parts)
+        for parts in (
+            [event[2] for event in log],
+            [event[3] for event in log],
+            [event[4].decode() for event in log],
+            [repr(float(event[5])) for event in log],
+        )
+    ]
+    if any(text.count(_SEPARATOR) != len(log) - 1 for text in joined):
+        raise StoreError(f"an event of experiment {number} has the character U+001F, which cannot be stored")
+    return [(_INSERT, (number, head, *joined)), (_ADVANCE, (head + len(log), number))]
+
+
+def _made(change: Change) -> list[Statement]:
+    """Return the statements that make a change."""
+    match change:
+        case Create(number, name, settings):
+            return [("INSERT INTO experiment VALUES (%s, %s, 0, 0, %s)", (number, name, settings.decode()))]
+        case Remove(number):
+            return [
+                ("INSERT INTO removed VALUES (%s, false)", (number,)),
+                ("DELETE FROM snapshot WHERE experiment = %s", (number,)),
+                ("DELETE FROM experiment WHERE number = %s", (number,)),
+            ]
+        case NewEpoch(number, epoch):
+            return [
+                ("DELETE FROM snapshot WHERE experiment = %s", (number,)),
+                ("UPDATE experiment SET epoch = %s WHERE number = %s", (epoch, number)),
+            ]
+        case Snapshot(number, seq, content):
+            kept = "SELECT seq FROM snapshot WHERE experiment = %s ORDER BY seq DESC LIMIT %s"
+            put = "INSERT INTO snapshot VALUES (%s, %s, %s) ON CONFLICT (experiment, seq) DO UPDATE SET content = excluded.content"
+            drop = f"DELETE FROM snapshot WHERE experiment = %s AND seq NOT IN ({kept})"
+            return [(put, (number, seq, content)), (drop, (number, number, KEPT_SNAPSHOTS))]
+        case PutKey(key):
+            experiments = None if key.experiments is None else json.dumps(key.experiments)
+            put = "INSERT INTO key VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO UPDATE SET " + ", ".join(
+                f"{name} = excluded.{name}"
+                for name in ("hash", "scopes", "experiments", "note", "created", "expires", "revoked")
+            )
+            return [(put, (*key[:2], json.dumps(key.scopes), experiments, *key[4:]))]
+        case PutSession(session):
+            return [
+                (f"DELETE FROM session WHERE ends < {_NOW}", ()),
+                ("INSERT INTO session VALUES (%s, %s, %s)", session),
+            ]
+        case EndSession(hash):
+            return [("DELETE FROM session WHERE hash = %s", (hash,))]
+        case Audit():
+            values = (*change[:4], change.detail.decode())
+            counted = "UPDATE store SET catalogue = catalogue + 1, audits = audits + 1 RETURNING audits"
+            return [(f"WITH next AS ({counted}) INSERT INTO audit SELECT audits, %s, %s, %s, %s, %s FROM next", values)]
+
+
+def _key(row: Sequence[Any]) -> StoredKey:
+    id, hash, scopes, experiments, *rest = row
+    limited = None if experiments is None else tuple(json.loads(experiments))
+    return StoredKey(id, hash, tuple(json.loads(scopes)), limited, *rest)
+
+
+def _migrate(db: Connection, name: str, create: bool) -> None:
+    """Make the schema, or bring it forward. One server at a time does it; the others wait."""
+    ((encoding, number),) = db.execute(
+        "SELECT current_setting('server_encoding'), current_setting('server_version_num')::integer"
+    ).fetchall()
+    if number < OLDEST_SERVER:
+        raise StoreError(f"{name} is PostgreSQL {number // 10_000}: Robandit needs {OLDEST_SERVER // 10_000} or newer")
+    if encoding != "UTF8":
+        raise StoreError(f"{name} has the encoding {encoding}: create the database with ENCODING 'UTF8'")
+    with db.transaction():
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        found = {row[0] for row in db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'robandit'")}
+        version = 0
+        if found:
+            missing = sorted(set(TABLES) - found)
+            if missing:
+                raise CorruptFile(
+                    f"{name} is damaged, or not a database of Robandit: the schema robandit lacks {missing[0]}"
+                )
+            ((version,),) = db.execute("SELECT version FROM store").fetchall()
+        elif not create:
+            raise StoreError(f"{name} has no data of Robandit: name the database of a server")
+        check_format(version, VERSION, name)
+        if version < VERSION:
+            db.execute("CREATE SCHEMA IF NOT EXISTS robandit")
+            for step in STEPS[version:]:
+                db.execute(step)
+            db.execute("UPDATE store SET version = %s", (VERSION,))
+
+
+def _warnings(db: Connection, name: str) -> list[str]:
+    """Return what weakens the promise that what was acknowledged is stored."""
+    query = "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off' ORDER BY name"
+    return [
+        f"{name} has {setting} = off: a crash of its machine may lose or damage what was acknowledged"
+        for (setting,) in db.execute(query).fetchall()
+    ]
