@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers.chromium import Chromium
+from helpers.postgres import shared_server
 from robandit.kernel import background, cache
 from robandit.kernel.build import kernel_of
 from robandit.live import engine
@@ -20,6 +21,7 @@ LEFT_OUT = (
     "test_import.py",
     "experiments/test_killed.py",
     "experiments/test_engines.py",
+    "helpers_tests",
     "kernel/test_cache.py",
     "kernel/test_contexts.py",
     "kernel/test_parts.py",
@@ -112,3 +114,18 @@ def browser():
     chromium = Chromium()
     yield chromium
     chromium.close()
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server (`helpers.postgres.Server`); each process of the tests starts its own when a test asks for it first."""
+    with shared_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres):
+    """The URL of a new, empty database."""
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)

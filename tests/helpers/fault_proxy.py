@@ -15,20 +15,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
-import struct
-import threading
 from collections import Counter
 from contextlib import suppress
 from typing import Any
+
+from helpers.proxy import Proxy
 
 FAULTS = ("delay", "stall", "reset_before", "reset_after", "cut", "refuse", "busy", "outage")
 SELDOM = {"outage": 0.15, "stall": 0.3}  # these last longer than the others
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nbusy"
 
 
-class FaultProxy:
-    """A proxy in a thread of its own. Use it with ``with``. ``share`` of the exchanges have a fault. ``tls``: a context of ssl."""
+class FaultProxy(Proxy):
+    """Use it with ``with``. ``share`` of the exchanges have a fault. ``tls``: a context of ssl."""
 
     def __init__(
         self,
@@ -41,17 +40,13 @@ class FaultProxy:
         outage: float = 0.3,
         tls: Any = None,
     ) -> None:
+        super().__init__(tls=tls)
         self.share = share
         self.made: Counter[str] = Counter()
         self._service = (host, port)
         self._random = random.Random(seed)
         self._faults = faults
         self._outage = outage
-        self._tls = tls
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._open: set[asyncio.Task[Any]] = set()
-        self._ending = False
 
     @property
     def total(self) -> int:
@@ -61,65 +56,6 @@ class FaultProxy:
     @property
     def url(self) -> str:
         return f"https://localhost:{self.port}" if self._tls else f"http://127.0.0.1:{self.port}"
-
-    def __enter__(self) -> FaultProxy:
-        self._thread.start()
-        self.port = 0
-        self._run(self._listen())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ending = True
-        self._run(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def stop_listening(self) -> None:
-        """Begin an outage that lasts until `listen`."""
-        self._run(self._close())
-
-    def listen(self) -> None:
-        """End an outage."""
-        self._run(self._listen())
-
-    def _run(self, coroutine: Any) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
-
-    async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, ssl=self._tls)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def _close(self) -> None:
-        for each in self._server.sockets:
-            self._loop.remove_reader(each.fileno())
-        await _pass()  # asyncio does not close a connection if its server is closed right after it was accepted
-        self._server.close()
-        open_now = [task for task in self._open if task is not asyncio.current_task()]
-        for task in open_now:
-            task.cancel()
-        if open_now:
-            await asyncio.wait(open_now)
-        await _pass()  # their sockets are closed
-
-    async def _end(self) -> None:
-        await self._close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        if others:
-            await asyncio.wait(others)
-        await self._close()  # of a server that an outage began meanwhile
-
-    def _accept(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
-        task = self._loop.create_task(self._serve(incoming, outgoing))
-        self._open.add(task)
-
-        def end(_: object) -> None:  # also if the task was cancelled before it began
-            self._open.discard(task)
-            _reset(outgoing)
-
-        task.add_done_callback(end)
 
     async def _serve(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
         upstream: list[Any] = []
@@ -182,20 +118,6 @@ class FaultProxy:
         with suppress(OSError):
             if not self._ending:
                 await self._listen()
-
-
-async def _pass() -> None:
-    """Let the event loop go round a few times, however busy the machine is."""
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
-def _reset(writer: asyncio.StreamWriter) -> None:
-    """Close a connection with a reset, not in order."""
-    plain = writer.get_extra_info("socket")
-    if plain is not None and plain.fileno() >= 0 and not writer.transport.is_closing():
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    writer.transport.abort()
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
