@@ -317,10 +317,12 @@ def test_an_event_is_recent_until_it_is_stored(path):
             again = experiment.decide("mine")
             assert again.replayed
             assert engine.reader.find(1, "decided", "mine") is None
-            await engine.stored(again)  # a repetition waits for the first one
+            repeated = await engine.change(
+                "e", lambda seen: seen.decide("mine")
+            )  # a repetition waits for the first one
+            assert repeated.replayed
             assert engine.reader.find(1, "decided", "mine") == made.event
             assert experiment.recent == {}
-            await engine.stored(again)
             assert experiment.decide("mine").event == made.event
             assert outcome_of(again) == "replayed"
             assert outcome_of(made) == "applied"
@@ -358,12 +360,13 @@ def test_after_an_error_of_the_store_nothing_is_answered(path):
                 raise StoreError("the disk is full")
 
             engine.store.commit = full
-            made = experiment.decide("mine")
-            for wait in (
-                engine.stored(made),
+            waits = (
+                engine.change("e", lambda seen: seen.decide("mine")),
                 engine.settled(),
-                engine.stored(experiment.recorded(type(made.payload), "mine")),
-            ):
+                engine.read("e", lambda seen: seen.seq),
+                engine.change("e", lambda seen: seen.decide("mine")),
+            )
+            for wait in waits:
                 with pytest.raises(StoreError, match="the disk is full"):
                     await wait
             with pytest.raises(StoreError, match="the disk is full"):

@@ -8,8 +8,8 @@ is loaded from it must decide next, when it is told the rewards listed there. Th
 and went, and a change that its detector noticed. A run folder holds the same plan in each format, since format 2 also
 with a policy of a user, from ``golden_policy.py``.
 
-``service.schema1.db`` is a store of the decision service with a log of every kind of event, and ``service.schema1.json`` holds what
-each of its experiments must know at the end, and before some of its events.
+``service.schema2.db`` is a store of the decision service with a log of every kind of event, and ``service.schema2.json`` holds what
+each of its experiments must know at the end, and before some of its events. Other numbers are those of older schemas.
 
 ``openapi.v1.json`` is the interface of the decision service, without the version of Robandit. If a change of the interface is
 meant, remove the file and make it anew; version 1 only gets additions that old clients do not notice.
@@ -126,7 +126,7 @@ def live(engine, name, now):
             experiment.pause()
             experiment.resume()
         if name == "ucb1" and k == 8:
-            engine.reset(name)
+            engine.reset(engine.find(name))
         experiment.expire_due()
 
 

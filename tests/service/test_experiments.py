@@ -32,6 +32,7 @@ FULL = {
     "on_expiry": 30.0,
     "max_open": 50,
     "unit": "ms",
+    "fallback": "b",
 }
 CHANGED = {
     "arms": ["b", "a"],
@@ -42,6 +43,7 @@ CHANGED = {
     "on_expiry": "drop",
     "max_open": 51,
     "unit": "s",
+    "fallback": None,
 }
 
 
@@ -91,6 +93,7 @@ def test_defaults(local):
         "on_expiry": "drop",
         "max_open": 100_000,
         "unit": "",
+        "fallback": None,
     }
     explicit = {
         "arms": ["a"],

@@ -77,13 +77,19 @@ class StoreContract:
         with opened(location, durability="off") as store:
             yield store
 
+    def test_the_first_key_is_stored_once(self, store):
+        audit = Audit(1.0, "", "a", "", b"{}")
+        assert store.commit_first_key([PutKey(key("a")), audit])
+        assert not store.commit_first_key([PutKey(key("b")), audit])
+        found = everything(store)
+        assert ([each.id for each in found["keys"]], len(found["audit"])) == (["a"], 1)
+
     def test_sessions_come_and_go(self, store):
-        ends = time.time() + 3600.0
-        first, second, over = (StoredSession(b"%d" % k * 32, "k", ends + k) for k in (0, 1, -9999))
-        store.commit((), [PutSession(second), PutSession(over)])
+        first, second, over = (StoredSession(b"%d" % ends * 16, "k", float(ends)) for ends in (50, 60, 40))
+        store.commit((), [PutSession(second, 10.0), PutSession(over, 10.0)])
         with reading(store) as reader:
             assert reader.sessions() == [over, second]
-        store.commit((), [PutSession(first)])
+        store.commit((), [PutSession(first, 45.0)])
         with reading(store) as reader:
             assert reader.sessions() == [first, second]  # the other one has ended by itself
         store.commit((), [EndSession(second.hash), EndSession(b"unknown")])
@@ -630,7 +636,7 @@ class SharedContract(StoreContract):
         for change in (
             Create(3, "c", b"{}"),
             PutKey(key("n")),
-            PutSession(StoredSession(b"x", "n", 9e9)),
+            PutSession(StoredSession(b"x", "n", 9e9), 1.0),
             EndSession(b"x"),
             Remove(3),
         ):
@@ -650,6 +656,21 @@ class SharedContract(StoreContract):
         for thread in threads:
             thread.join(60)
         assert [entry.seq for entry in everything(filled)["audit"]] == list(range(1, 102))
+
+    def test_one_server_makes_the_first_key(self, store, location):
+        made = []
+
+        def start(id):
+            with opened(location) as other:
+                made.append(other.commit_first_key([PutKey(key(id))]))
+
+        threads = [threading.Thread(target=start, args=(id,)) for id in "abcdef"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert sorted(made) == [False] * 5 + [True]
+        assert len(everything(store)["keys"]) == 1
 
     def test_one_server_makes_the_schema_and_the_others_wait(self, location):
         processes = [subprocess.Popen([sys.executable, "-c", OPENER, location]) for _ in range(4)]

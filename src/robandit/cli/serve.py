@@ -27,6 +27,8 @@ def serve(
     key once; `robandit keys` makes others. http://127.0.0.1:8000 has a dashboard, and http://127.0.0.1:8000/docs describes the
     interface. Stop the server with Ctrl-C or SIGTERM: it finishes the calls and ends. After a crash, it continues from its log.
 
+    With a PostgreSQL database, any number of servers serve the same experiments, behind a balancer.
+
     For example: `robandit serve --port 8000 --store sqlite:robandit.db`
 
     Parameters
@@ -43,12 +45,16 @@ def serve(
         The most calls per second of each key; by default there is no limit.
     """
     check_installed()
+    import sys
+    import time
+
     from robandit.cli.terminal.guard import write_line
     from robandit.service.access import is_loopback, made_key
     from robandit.service.server import listening, url_of
     from robandit.service.server import serve as run
     from robandit.storage import open_store
     from robandit.storage.base import Audit, PutKey
+    from robandit.storage.locations import without_password
     from robandit.validation import positive, within
 
     within(port, "--port", 0, 65_535)
@@ -62,20 +68,16 @@ def serve(
     listener = listening(host, port)
     opened = open_store(store, durability="relaxed" if relaxed_durability else "full")
     try:
-        reader = opened.reader()
-        keys = reader.keys()
-        reader.close()
-        if not keys and not no_auth:
-            import time
-
-            key, stored = made_key(["admin"], now=time.time(), note="made at the first start")
-            opened.commit((), (PutKey(stored), Audit(stored.created, "(server)", "create key", stored.id, b"{}")))
+        for warning in getattr(opened, "warnings", ()):
+            print(f"robandit: {warning}", file=sys.stderr)
+        key, stored = made_key(["admin"], now=time.time(), note="made at the first start")
+        first = (PutKey(stored), Audit(stored.created, "(server)", "create key", stored.id, b"{}"))
+        if not no_auth and opened.commit_first_key(first):
             write_line(f"admin key, shown only once: {key}")
 
         def announce() -> None:
-            write_line(f"serving {url_of(listener)} (dashboard and API; data in {store}; Ctrl-C stops)")
-            import sys
-
+            place = without_password(store)
+            write_line(f"serving {url_of(listener)} (dashboard and API; data in {place}; Ctrl-C stops)")
             sys.stdout.flush()
 
         run(opened, listener, authenticate=not no_auth, rate=rate, on_start=announce)

@@ -10,7 +10,14 @@ from cyclopts import Parameter
 from robandit.errors import InvalidInput
 
 DEFAULT_STORE = "sqlite:robandit.db"
-Location = Annotated[str, Parameter(name="--store", help="Where the data are: sqlite:PATH.")]
+Location = Annotated[
+    str,
+    Parameter(
+        name="--store",
+        env_var="ROBANDIT_STORE",
+        help="Where the data are: sqlite:PATH, or postgresql://USER@HOST/DATABASE (set passwords by ROBANDIT_STORE or PGPASSFILE).",
+    ),
+]
 
 
 def check_installed() -> None:

@@ -75,9 +75,11 @@ class Keys:
         """Return all keys, also expired and revoked ones, oldest first."""
         return sorted(self._keys.values(), key=lambda key: (key.created, key.id))
 
-    def put(self, key: StoredKey) -> None:
-        """Add a key, or replace the one with the same id."""
+    def put(self, key: StoredKey) -> StoredKey | None:
+        """Add a key, or replace the one with the same id, and return that."""
+        before = self._keys.get(key.id)
         self._keys[key.id] = key
+        return before
 
     def as_revoked(self, id: str, now: float) -> StoredKey:
         """Return a key as it will be when it is revoked. `put` does that."""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from robandit.decisions.settings import checked_name
+from robandit.errors import StoreUnavailable
 from robandit.service import bodies
 from robandit.service.access import made_key
 from robandit.service.bodies import decoder
@@ -54,8 +55,13 @@ async def revoke_key(state: State, request: Request) -> Answer:
     """Handle DELETE keys/{id}. The key is refused from here on, and stays in the list."""
     await state.refresh_access()  # another server may have made it
     key = state.keys.as_revoked(request.parameters[0], state.wall())
-    await state.engine.commit((PutKey(key), state.engine.audit_entry(request.key.id, "revoke key", key.id)))
-    state.keys.put(key)
+    before = state.keys.put(key)  # it is refused from here on
+    try:
+        await state.engine.commit((PutKey(key), state.engine.audit_entry(request.key.id, "revoke key", key.id)))
+    except StoreUnavailable:
+        if before is not None:
+            state.keys.put(before)
+        raise
     return answer(bodies.Key(**_fields(key)))
 
 

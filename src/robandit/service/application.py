@@ -219,7 +219,8 @@ class Service:
                 try:
                     key = state.keys.holder(key_header, self._clock())
                 except Refusal:  # another server may have made the key a moment ago
-                    await state.refresh_access()
+                    if not await state.refresh_access():
+                        raise
                     key = state.keys.holder(key_header, self._clock())
             state.rates.check(key.id)
             if route.path == "/v1/experiments":  # it lists what the key may read

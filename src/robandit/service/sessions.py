@@ -47,7 +47,7 @@ class Sessions:
         ended: list[bytes] = own[: max(0, len(own) - MOST_PER_KEY + 1)]
         if not ended:
             ended = list(self._sessions)[: max(0, len(self._sessions) - MOST_SESSIONS + 1)]
-        made = PutSession(StoredSession(_hash(token), key, now + LIFETIME))
+        made = PutSession(StoredSession(_hash(token), key, now + LIFETIME), now)
         return [made, *map(EndSession, ended)]
 
     def closing(self, token: str) -> Sequence[Change]:

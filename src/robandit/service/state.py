@@ -46,13 +46,17 @@ class State:
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed = -REFRESH
 
-    async def refresh_access(self) -> None:
-        """Learn which keys and sessions other servers have made or ended. At most every `REFRESH` seconds; more calls wait."""
+    async def refresh_access(self) -> bool:
+        """Learn which keys and sessions other servers have made or ended, at most every `REFRESH` seconds; more calls wait.
+
+        Return whether there may be other servers.
+        """
         if not isinstance(self.engine.store, SharedStore):
-            return
+            return False
         if self._refreshing is None:
             self._refreshing = asyncio.create_task(self._refresh())
         await asyncio.shield(self._refreshing)
+        return True
 
     async def _refresh(self) -> None:
         try:

@@ -154,9 +154,10 @@ class PutKey(NamedTuple):
 
 
 class PutSession(NamedTuple):
-    """A change: a person has logged in to the dashboard. Sessions that have ended by themselves are removed."""
+    """A change: a person has logged in to the dashboard. Sessions that ended before ``now`` are removed."""
 
     session: StoredSession
+    now: float
 
 
 class EndSession(NamedTuple):
@@ -292,6 +293,13 @@ class Store(ABC):
     @abstractmethod
     def reader(self) -> Reader:
         """Return a new reader, for the thread that calls it."""
+
+    def commit_first_key(self, changes: Sequence[Change]) -> bool:
+        """Store changes if there are no keys yet. Return whether they were stored."""
+        if self.read(lambda reader: reader.keys()):
+            return False
+        self.commit((), changes)
+        return True
 
     def read(self, look: Callable[[Reader], T]) -> T:
         """Return what a function finds with a reader that is opened for it, in any thread."""

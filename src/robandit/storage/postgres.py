@@ -222,6 +222,19 @@ class PostgresStore(SharedStore):
         finally:
             self._connections.give_back(db)
 
+    def commit_first_key(self, changes: Sequence[Change]) -> bool:
+        """See `Store`. Of several servers that start at the same time, one makes the key."""
+        with self._connections.errors():
+            db, _ = self._connections.begin(lambda db: db.execute("BEGIN"))
+            try:
+                db.execute("SELECT FROM store FOR UPDATE")
+                if db.execute("SELECT FROM key LIMIT 1").fetchall():
+                    return False
+                _commit(db, {}, (), changes)
+                return True
+            finally:
+                self._connections.give_back(db)
+
     def reader(self) -> Reader:
         """See `Store`."""
         return PostgresReader(self._connections)
@@ -385,9 +398,9 @@ def _made(change: Change) -> list[Statement]:
                 for name in ("hash", "scopes", "experiments", "note", "created", "expires", "revoked")
             )
             return [(put, (*key[:2], json.dumps(key.scopes), experiments, *key[4:]))]
-        case PutSession(session):
+        case PutSession(session, now):
             return [
-                (f"DELETE FROM session WHERE ends < {_NOW}", ()),
+                ("DELETE FROM session WHERE ends < %s", (now,)),
                 ("INSERT INTO session VALUES (%s, %s, %s)", session),
             ]
         case EndSession(hash):

@@ -279,8 +279,8 @@ class SqliteStore(Store):
                 experiments = None if key.experiments is None else json.dumps(key.experiments)
                 values = (*key[:2], json.dumps(key.scopes), experiments, *key[4:])
                 self._run("INSERT OR REPLACE INTO key VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
-            case PutSession(session):
-                self._run("DELETE FROM session WHERE ends < unixepoch('subsec')")
+            case PutSession(session, now):
+                self._run("DELETE FROM session WHERE ends < ?", (now,))
                 self._run("INSERT INTO session VALUES (?, ?, ?)", session)
             case EndSession(hash):
                 self._run("DELETE FROM session WHERE hash = ?", (hash,))

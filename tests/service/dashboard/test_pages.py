@@ -223,6 +223,7 @@ def test_create_by_form(local, person):
         | {
             "minimize": "true",
             "unit": "ms",
+            "fallback": "a",
             "reward_window": "60",
             "on_expiry": "5",
             "seed": "7",
@@ -238,6 +239,7 @@ def test_create_by_form(local, person):
         "arms": ["a", "b", "c"],
         "minimize": True,
         "unit": "ms",
+        "fallback": "a",
         "reward_window": 60.0,
         "on_expiry": 5.0,
         "seed": 7,
@@ -247,7 +249,9 @@ def test_create_by_form(local, person):
 
 def test_empty_fields_have_the_defaults_of_the_interface(local, person):
     person.send(
-        "/new", "/new", FORM | dict.fromkeys(("unit", "reward_window", "on_expiry", "seed", "max_open", "policy"), " ")
+        "/new",
+        "/new",
+        FORM | dict.fromkeys(("unit", "fallback", "reward_window", "on_expiry", "seed", "max_open", "policy"), " "),
     )
     assert local.call("PUT", "/v1/experiments/made", {"arms": ["a", "b", "c"]}).status == 200
 

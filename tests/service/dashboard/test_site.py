@@ -10,8 +10,8 @@ import pytest
 
 from helpers.serving import Clock, Local
 from helpers.visiting import Person, words
+from robandit.service import sessions
 from robandit.service.access import made_key
-from robandit.service.dashboard import sessions
 from robandit.service.dashboard.pages import PAGES
 
 SETTINGS = {"arms": ["a", "b"]}
@@ -236,22 +236,43 @@ def test_logging_in_again_ends_the_session_before(local, admin):
     assert admin.get("/").status == 200
 
 
+def opened(known, key):
+    token = sessions.new_token()
+    known.apply(known.opening(token, key, 0.0))
+    return token
+
+
 def test_the_number_of_sessions_is_limited(monkeypatch):
     monkeypatch.setattr(sessions, "MOST_SESSIONS", 3)
-    known = sessions.Sessions()
-    tokens = [known.open("k", 0.0) for _ in range(4)]
+    known = sessions.Sessions([])
+    tokens = [opened(known, "k") for _ in range(4)]
     assert [known.find(token, 1.0) is not None for token in tokens] == [False, True, True, True]
     assert known.find("", 1.0) is None
-    assert len({known.find(token, 1.0).form_token for token in tokens[1:]}) == 3
+    assert len({sessions.form_token(token) for token in tokens}) == 4
 
 
 def test_a_key_cannot_end_the_sessions_of_others(monkeypatch):
     monkeypatch.setattr(sessions, "MOST_PER_KEY", 3)
-    known = sessions.Sessions()
-    other = known.open("other", 0.0)
-    tokens = [known.open("k", 0.0) for _ in range(10)]
+    known = sessions.Sessions([])
+    other = opened(known, "other")
+    tokens = [opened(known, "k") for _ in range(10)]
     assert known.find(other, 1.0) is not None
     assert [known.find(token, 1.0) is not None for token in tokens] == [False] * 7 + [True] * 3
+
+
+def test_a_session_lasts_when_the_server_starts_again(tmp_path):
+    path = tmp_path / "robandit.db"
+    with Local(path, authenticate=True) as local:
+        stays, leaves = Person(local), Person(local)
+        for person in (stays, leaves):
+            person.log_in(local.admin)
+        ended = leaves.cookie
+        leaves.send("/", "/logout", {})
+    assert stays.cookie.partition("=")[2].encode() not in path.read_bytes()
+    with Local(path, authenticate=True) as again:
+        stays.local = leaves.local = again
+        leaves.cookie = ended
+        assert (stays.get("/").status, leaves.get("/").status) == (200, 303)
 
 
 def test_logging_in_counts_towards_the_rate(tmp_path):

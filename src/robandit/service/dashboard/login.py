@@ -30,8 +30,7 @@ async def log_in(site: Site, visit: Visit) -> Answer:
     goal, now = visit.form.get("next", "/"), site.state.wall()
     given = visit.form.get("key", "").strip()
     key = site.state.keys.find(given)
-    if key is None:  # another server may have made it a moment ago
-        await site.state.refresh_access()
+    if key is None and await site.state.refresh_access():  # made by another server a moment ago
         key = site.state.keys.find(given)
     if key is None:
         return _form(goal, "The key is not known: copy the whole key, from rb_ to its end.", 401)

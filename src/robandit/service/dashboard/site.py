@@ -68,8 +68,7 @@ class Site:
             headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
             query = query_of(scope["query_string"], page)
             key, token, cookie = self._holder(headers)
-            if key is None and cookie:  # another server may have opened the session a moment ago
-                await self.state.refresh_access()
+            if key is None and cookie and await self.state.refresh_access():  # opened by another server a moment ago
                 key, token, cookie = self._holder(headers)
             given = Visit(key or access.NOBODY, token, parameters, query, {}, cookie, headers)
             if key is not None:
