@@ -114,15 +114,20 @@ class Replica(BaseEngine):
         self,
         store: SharedStore,
         *,
+        clock: Callable[[], float] = time.time,
         on_commit: Callable[[Committed], object] = lambda committed: None,
         on_catalogue: Callable[[], Awaitable[object]] | None = None,
         compile: Compile = "background",
         most_waiting: int = MOST_WAITING,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
-        """Start the threads that wait for the store. ``on_catalogue`` is called when keys or sessions may have changed."""
+        """Start the threads that wait for the store. ``on_catalogue`` is called when keys or sessions may have changed.
+
+        ``clock`` is that of this machine.
+        """
         super().__init__(store)
         self.clock = self._clock
+        self._wall = clock
         self._on_commit = on_commit
         self._on_catalogue = on_catalogue
         self._compile: Compile = compile
@@ -144,7 +149,7 @@ class Replica(BaseEngine):
 
     def _clock(self) -> float:
         """Return the time of the store: in a turn exactly, else about."""
-        return time.time() + self._offset if self._work is None else self._work.time
+        return self._wall() + self._offset if self._work is None else self._work.time
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
@@ -161,7 +166,7 @@ class Replica(BaseEngine):
         """See `BaseEngine`."""
         self._start(self._watch())
         pulse = await self._in_thread(self.store.pulse)
-        self._offset, self._catalogue = pulse.time - time.time(), pulse.catalogue
+        self._offset, self._catalogue = pulse.time - self._wall(), pulse.catalogue
         stored = await self._in_thread(self.store.read, lambda reader: reader.experiments())
         for place, each in enumerate(stored, start=1):
             self.progress = f"loading experiment {place} of {len(stored)}"
@@ -415,24 +420,28 @@ class Replica(BaseEngine):
 
     async def _follow_others(self) -> None:
         """Learn again and again what other servers did, and whether the store can be reached."""
+        taken = 0.0
         while True:
-            began = time.monotonic()
+            await asyncio.sleep(max(PULSE, taken / PULSE_SHARE))
+            began, taken = time.monotonic(), 0.0
             try:
                 pulse = await asyncio.wait_for(self._in_thread(self.store.pulse), PATIENCE)
                 taken = time.monotonic() - began
-                self._offset = pulse.time - time.time()
                 self._note("")
                 await self._heed(pulse)
+                self._expire_due()
             except (StoreError, TimeoutError) as error:
-                taken = 0.0
                 self._note(str(error) or f"the store did not answer in {PATIENCE:g} seconds")
             except Exception:
-                taken = 0.0
                 traceback.print_exc()
-            await asyncio.sleep(max(PULSE, taken / PULSE_SHARE))
+
+    async def catch_up(self) -> None:
+        """See `BaseEngine`."""
+        await self._heed(await self._in_thread(self.store.pulse))
 
     async def _heed(self, pulse: Pulse) -> None:
         """Do what a pulse makes necessary."""
+        self._offset = pulse.time - self._wall()
         if pulse.catalogue != self._catalogue:
             stored = await self._in_thread(self.store.read, lambda reader: reader.experiments())
             there = {each.number for each in stored}
@@ -440,29 +449,30 @@ class Replica(BaseEngine):
                 if experiment.number not in there and experiment.number not in pulse.heads:
                     self._forget(experiment)
             for each in stored:
-                if each.number not in self._by_number:
-                    async with self._adding:
-                        if each.number not in self._by_number:
-                            await self._load_new(each)
+                async with self._adding:
+                    if each.number not in self._by_number:
+                        await self._load_new(each)
             if self._on_catalogue is not None:
                 await self._on_catalogue()
             self._catalogue = pulse.catalogue
             self._start(self._tidy())
-        for experiment in list(self._by_number.values()):
-            line = self._lines[experiment.number]
-            if pulse.heads.get(experiment.number, 0) > experiment.seq or line.ahead:
-                await self._quietly(self._look(experiment, _nothing))
-            if experiment.is_due() and line.worker is None:
+        for number, head in pulse.heads.items():
+            known = self._by_number.get(number)
+            if known is not None and (head > known.seq or self._lines[number].ahead):
+                await self._quietly(self._look(known, _nothing))
+
+    def _expire_due(self) -> None:
+        """Close decisions whose rewards did not come in time. Each server does it; one of them is the first."""
+        for experiment in self._by_number.values():
+            if experiment.is_due() and self._lines[experiment.number].worker is None:
                 self._start(self._quietly(self.change(experiment.name, Experiment.expire_due)))
 
     async def _quietly(self, work: Awaitable[Any]) -> None:
         """Do work that nobody waits for. What fails for one experiment does not concern the others."""
         try:
             await work
-        except (_Gone, NotFound):
+        except (_Gone, NotFound, StoreUnavailable):
             pass
-        except StoreUnavailable:
-            raise
         except Exception:
             traceback.print_exc()
 
