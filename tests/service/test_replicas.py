@@ -3,6 +3,7 @@
 import json
 import time
 from contextlib import ExitStack
+from urllib.parse import quote
 
 import pytest
 
@@ -195,6 +196,22 @@ def test_a_paused_experiment_or_arm_has_no_fallback(away):
     wait_for(local, 503)
     assert local.call("POST", f"{P}/decisions").status == 503
     assert local.call("POST", f"{P}3/decisions").status == 503
+
+
+@pytest.mark.parametrize("id", ["\0", "\ud800", "x" * 300, "\x1f", "a'b\\", "é", ""])
+def test_odd_ids_are_refused_and_hinder_nobody(both, id):
+    local, _ = both
+    local.call("PUT", P, SETTINGS)
+    assert local.call("POST", f"{P}/rewards", {"id": id, "value": 1.0}).status in (400, 404, 422)
+    assert local.call("POST", f"{P}/decisions", {"id": id}).status in (200, 400, 422)
+    quoted = quote(id.encode("utf-8", "surrogatepass"), safe="") or "%20"
+    assert local.call("GET", f"{P}/decisions/{quoted}").status in (200, 400, 404)
+    assert local.call("GET", f"/v1/experiments/{quoted}").status in (400, 404)
+    assert local.call("PUT", f"/v1/experiments/{quoted}", SETTINGS).status in (400, 422)
+    items = [{"id": id, "value": 1.0}, {"id": "never made", "value": 1.0}]
+    assert local.call("POST", f"{P}/rewards/batch", {"items": items}).status in (200, 400, 422)
+    assert local.call("POST", f"{P}/decisions", {"id": "fine", "context": {"odd": "\0 \x1f"}}).status == 200
+    assert not local.failures
 
 
 def test_a_fallback_must_be_an_arm(both):

@@ -31,9 +31,10 @@ import msgspec
 
 from robandit import __version__
 from robandit.decisions.base import LONG_TAIL, MOST_WAITING, SNAPSHOT_EVERY, BaseEngine, T, removal_detail
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import ID, Experiment
 from robandit.decisions.restoring import empty, restored
-from robandit.errors import NotFound, Overloaded, StoreError, StoreUnavailable, formatted
+from robandit.decisions.settings import NAME
+from robandit.errors import CorruptFile, NotFound, Overloaded, StoreError, StoreUnavailable, formatted
 from robandit.live.engine import Compile
 from robandit.storage import Event, StoredExperiment
 from robandit.storage.base import Change, Clash, Create, Pulse, Remove, SharedStore, Turn
@@ -43,7 +44,7 @@ PULSE = 0.5  # seconds between two pulses, or more:
 PULSE_SHARE = 0.05  # the share of the time that they may take
 PATIENCE = 3.0  # seconds without an answer to a pulse after which the store counts as away
 MOST_WEIGHT = 1_000  # decisions and rewards in one turn; they take about 20 ms, in which nothing else is answered
-THREADS = 8  # that wait for the store
+THREADS = 8  # that wait for turns, and as many for everything else
 TRIES = 5  # to make an experiment while other servers make some
 
 
@@ -134,6 +135,8 @@ class Replica(BaseEngine):
         self._most_waiting = most_waiting
         self._snapshot_every = snapshot_every
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="robandit-store")
+        self._for_turns = ThreadPoolExecutor(THREADS, thread_name_prefix="robandit-turn")
+        """Threads of their own: if two servers waited for each other with all their threads, none could end its turn."""
         self._lines: dict[int, _Line] = {}
         self._unstored: set[_Line] = set()
         """The lines whose state is, or was, ahead of the log."""
@@ -222,8 +225,8 @@ class Replica(BaseEngine):
     async def present(self, name: str) -> Experiment:
         """See `BaseEngine`. An experiment that another server has just made is loaded."""
         known = self.experiments.get(name)
-        if known is not None:
-            return known
+        if known is not None or not NAME.fullmatch(name):
+            return self.find(name)
         async with self._adding:
             known = self.experiments.get(name)
             if known is None:
@@ -252,8 +255,7 @@ class Replica(BaseEngine):
         self, name: str, action: Callable[[Experiment], T], *, ids: Sequence[str] = (), weight: int = 1
     ) -> T:
         """See `BaseEngine`."""
-        if self._problem:  # the next pulse finds out when the store is back
-            raise StoreUnavailable(self._problem)
+        self._check_store()
         if self._waiting > self._most_waiting:
             raise Overloaded(f"{self._waiting:,} calls wait for the store: send less, or try again in a second")
         for _ in range(2):
@@ -264,6 +266,11 @@ class Replica(BaseEngine):
             except _Gone:  # perhaps it was made again
                 continue
         raise _removed(name)
+
+    def _check_store(self) -> None:
+        """Raise `StoreUnavailable` if the store is known to be away. The next pulse finds out when it is back."""
+        if self._problem:
+            raise StoreUnavailable(self._problem)
 
     async def _queued(self, experiment: Experiment, call: _Call) -> Any:
         line = self._lines.get(experiment.number)
@@ -299,10 +306,12 @@ class Replica(BaseEngine):
 
     async def _take_turn(self, experiment: Experiment, line: _Line, calls: Sequence[_Call]) -> None:
         """Let calls take effect, and store what they make. Raises if nothing is stored, or if that is not known."""
-        ids = [id for call in calls for id in call.ids]
+        ids = [id for call in calls for id in call.ids if ID.fullmatch(id)]  # others are not in the log
         while True:
             await self._be_on_the_log(experiment, line)
-            turn = await self._in_thread(self.store.turn, experiment.number, experiment.seq, ids)
+            turn = await asyncio.get_running_loop().run_in_executor(
+                self._for_turns, self.store.turn, experiment.number, experiment.seq, ids
+            )
             async with line.state:
                 try:
                     if turn.head is None:
@@ -365,6 +374,7 @@ class Replica(BaseEngine):
 
     async def read(self, name: str, look: Callable[[Experiment], T]) -> T:
         """See `BaseEngine`."""
+        self._check_store()
         for _ in range(2):
             try:
                 return await self._look(await self.present(name), look)
@@ -377,6 +387,7 @@ class Replica(BaseEngine):
         line = self._lines.get(experiment.number)
         if line is None:
             raise _Gone
+        missing = 0
         while True:
             await self._be_on_the_log(experiment, line)
             after = experiment.seq
@@ -389,6 +400,9 @@ class Replica(BaseEngine):
                     self._apply(experiment, tail)
                     if experiment.seq >= head:
                         return look(experiment)
+                    missing += not tail  # once is possible, if the experiment is removed between two statements
+            if missing > 1:
+                raise CorruptFile(f"event {after + 1} of experiment {experiment.name!r} is missing: restore a backup")
             await asyncio.sleep(0)
 
     async def _be_on_the_log(self, experiment: Experiment, line: _Line) -> None:
@@ -437,6 +451,7 @@ class Replica(BaseEngine):
 
     async def catch_up(self) -> None:
         """See `BaseEngine`."""
+        self._check_store()
         await self._heed(await self._in_thread(self.store.pulse))
 
     async def _heed(self, pulse: Pulse) -> None:
@@ -500,6 +515,7 @@ class Replica(BaseEngine):
 
     async def put(self, name: str, by: str, look: Callable[[Experiment], T], **settings: Any) -> tuple[T, bool]:
         """See `BaseEngine`. If another server makes one at the same moment, look again."""
+        self._check_store()
         for _ in range(TRIES):
             with suppress(NotFound):
                 await self.present(name)
@@ -543,6 +559,7 @@ class Replica(BaseEngine):
 
     async def commit(self, changes: Sequence[Change]) -> None:
         """See `BaseEngine`."""
+        self._check_store()
         await self._in_thread(self.store.commit, (), changes)
 
     async def close(self) -> None:
@@ -555,6 +572,7 @@ class Replica(BaseEngine):
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
         self.store.close()
+        self._for_turns.shutdown()
         self._threads.shutdown()
 
 

@@ -276,8 +276,12 @@ class Service:
                 await self.state.engine.settled()
             except StoreError as failure:
                 error = failure
-        if isinstance(error, StoreError) and self.state.engine.failure is None:  # reading failed
-            self._on_failure(error)
+        if (
+            isinstance(error, StoreError)
+            and self.state.engine.failure is None
+            and not isinstance(self._store, SharedStore)
+        ):
+            self._on_failure(error)  # reading failed
         return problem_of(error)
 
 
