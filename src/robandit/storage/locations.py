@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 
 from robandit.errors import InvalidInput
@@ -77,6 +78,13 @@ def open_store(location: str, *, durability: str = "full", create: bool = True, 
     from robandit.storage.sqlite import SqliteStore
 
     return SqliteStore(path_of(location), durability=durability, create=create, new=new)
+
+
+def check_different(source: str, target: str) -> None:
+    """Raise `InvalidInput` if two locations are the same one."""
+    places = [place if is_postgres(place) else os.path.realpath(path_of(place)) for place in (source, target)]
+    if places[0] == places[1]:
+        raise InvalidInput(f"{without_password(target)} is the source: name another target")
 
 
 def open_reader(location: str) -> Reader:
