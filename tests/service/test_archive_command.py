@@ -151,7 +151,7 @@ def test_migrating(tmp_path, typed, location):
     printed = typed("migrate-store", source, location)
     place = location if location.startswith("sqlite:") else location.replace("postgres@", "")
     assert re.fullmatch(
-        r"migrated and compared: 7 experiments, \d+ events, 1 keys, 7 entries of the audit log\n"
+        r"migrated and compared: 7 experiments, \d+ events, 1 key, 7 entries of the audit log\n"
         rf"next: start all servers with --store {re.escape(place)}\n"
         rf"keep {re.escape(source)} as a backup, and start no server on it\n",
         printed,
@@ -190,3 +190,31 @@ def test_interrupted(tmp_path, capsys, monkeypatch, command):
     assert ended.value.code == 130
     said = capsys.readouterr().err
     assert ("is incomplete, and no server opens it" if command == "migrate-store" else "repeat the command") in said
+
+
+# --- the page -----------------------------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "move-and-archive.md").read_text()
+
+
+def test_the_pages_commands_and_their_output_are_real(tmp_path, typed, clock, monkeypatch, capsys):
+    """With other numbers and places."""
+    monkeypatch.chdir(tmp_path)
+    experiment("sqlite:robandit.db", clock)
+    clock.now += 89.5 * DAY
+    url = "postgresql://robandit@db.example.org/robandit"
+    blocks = re.findall(r"```sh\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
+    assert len(blocks) == 3
+    for command, output in blocks:
+        words = command.replace(url, "sqlite:robandit.db" if "archive" in command else "sqlite:copy.db").split()[1:]
+        expected = output.replace("postgresql://db.example.org/robandit", "sqlite:copy.db")
+        assert shape(typed(*words)) == shape(expected.replace("provider", "e"))
+    (snippet,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(snippet.replace("provider", "e"), {})
+    assert re.search(r"a +┆ \d+ +│\n│ b +┆ \d+", capsys.readouterr().out)
+
+
+def shape(text):
+    """Return a text without numbers and plurals."""
+    counted = re.sub(r"\d+(,\d{3})*", "0", text)
+    return re.sub(r"\b(experiments?|events?|keys?|entr(y|ies))\b", "things", counted)

@@ -47,6 +47,7 @@ def archive(
     from robandit.decisions import archiving
     from robandit.storage import open_store
     from robandit.validation import within
+    from robandit.wording import counted
 
     if (days is None) != restore:
         raise InvalidInput("robandit archive needs one of --days and --restore, for example --days 90")
@@ -64,12 +65,12 @@ def archive(
                 write_line(f"{stored.name}: state after event {last:,} restored")
             return
         count = 0
-        with rows("archiving") as tell:
+        with rows("archiving", "events") as tell:
             done = list(archiving.archive(opened, folder, archiving.now(opened) - before, experiment, tell))
         for stored, file in done:
             count += file.last - file.first + 1
             write_line(f"{stored.name}: events {file.first:,} to {file.last:,} in {file.path}")
-        write_line(f"archived: {count:,} events, compared with the log and removed from it")
+        write_line(f"archived: {counted(count, 'event')}, compared with the log and removed from it")
     except KeyboardInterrupt:
         print("robandit: interrupted: nothing is lost; repeat the command to go on", file=sys.stderr)
         sys.exit(130)

@@ -29,12 +29,13 @@ def migrate_store(source: str, target: str, *, imports: Imports = None) -> None:
     from robandit.decisions.moving import move
     from robandit.storage import open_store
     from robandit.storage.locations import check_different, without_password
+    from robandit.wording import counted
 
     import_given(imports)
     check_different(source, target)
     opened = open_store(source, create=False)
     try:
-        with rows("migrating") as tell:
+        with rows("migrating", "events copied and compared") as tell:
             moved = move(opened, lambda: open_store(target, new=True), tell)
     except KeyboardInterrupt:
         what = (
@@ -44,7 +45,8 @@ def migrate_store(source: str, target: str, *, imports: Imports = None) -> None:
         sys.exit(130)
     finally:
         opened.close()
-    counts = f"{moved.experiments:,} experiments, {moved.events:,} events, {moved.keys:,} keys"
-    write_line(f"migrated and compared: {counts}, {moved.entries:,} entries of the audit log")
+    nouns = (("experiment", ""), ("event", ""), ("key", ""), ("entry of the audit log", "entries of the audit log"))
+    counts = [counted(number, *noun) for number, noun in zip(moved, nouns, strict=True)]
+    write_line(f"migrated and compared: {', '.join(counts)}")
     write_line(f"next: start all servers with --store {without_password(target)}")
     write_line(f"keep {without_password(source)} as a backup, and start no server on it")
