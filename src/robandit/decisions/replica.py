@@ -32,7 +32,7 @@ import msgspec
 from robandit import __version__
 from robandit.decisions.base import LONG_TAIL, MOST_WAITING, SNAPSHOT_EVERY, BaseEngine, T, removal_detail
 from robandit.decisions.experiment import ID, Experiment
-from robandit.decisions.restoring import empty, restored
+from robandit.decisions.restoring import empty, missing, restored
 from robandit.decisions.settings import NAME
 from robandit.errors import CorruptFile, NotFound, Overloaded, StoreError, StoreUnavailable, formatted
 from robandit.live.engine import Compile
@@ -196,7 +196,21 @@ class Replica(BaseEngine):
         return empty(stored, clock=self._clock, find=self._find, emit=self._emit, compile=compile)
 
     async def _loaded(self, stored: StoredExperiment) -> Experiment:
-        """Return an experiment with the state of its log: the newest snapshot, then the events after it."""
+        """Return an experiment with the state of its log. If events are archived meanwhile, begin again."""
+        number = stored.number
+        while True:
+            archived = await self._archived(number)
+            try:
+                return await self._folded(stored)
+            except CorruptFile:
+                if await self._archived(number) == archived:
+                    raise
+
+    async def _archived(self, number: int) -> int:
+        return await self._in_thread(self.store.read, lambda reader: reader.archived(number))
+
+    async def _folded(self, stored: StoredExperiment) -> Experiment:
+        """Return the newest snapshot of an experiment with the events after it."""
         number = stored.number
         snapshots = await self._in_thread(self.store.read, lambda reader: reader.snapshots(number))
         head, _ = await self._in_thread(self.store.tail, number, stored.head)
@@ -207,9 +221,11 @@ class Replica(BaseEngine):
             compile = "now"
         experiment = restored(snapshots, head, lambda: self._empty(stored, compile))
         while experiment.seq < head:
-            _, events = await self._in_thread(self.store.tail, number, experiment.seq)
-            if not events:  # removed meanwhile
+            present, events = await self._in_thread(self.store.tail, number, experiment.seq)
+            if present is None or present < head:  # removed meanwhile, or a backup of the database was restored
                 raise _Gone
+            if not events or events[0].seq != experiment.seq + 1:
+                raise missing(experiment, await self._archived(number))
             experiment.apply_all(events)
             await asyncio.sleep(0)
         return experiment
@@ -317,7 +333,7 @@ class Replica(BaseEngine):
                     if turn.head is None:
                         self._forget(experiment)
                         raise _Gone
-                    self._apply(experiment, turn.tail)
+                    self._apply(experiment, line, turn.head, turn.tail)
                     if experiment.seq > turn.head:  # somebody has restored a backup of the database
                         line.ahead = True
                     elif experiment.seq == turn.head and not line.ahead:
@@ -387,7 +403,6 @@ class Replica(BaseEngine):
         line = self._lines.get(experiment.number)
         if line is None:
             raise _Gone
-        missing = 0
         while True:
             await self._be_on_the_log(experiment, line)
             after = experiment.seq
@@ -397,12 +412,9 @@ class Replica(BaseEngine):
                     self._forget(experiment)
                     raise _Gone
                 if not line.ahead and experiment.seq >= after:
-                    self._apply(experiment, tail)
+                    self._apply(experiment, line, head, tail)
                     if experiment.seq >= head:
                         return look(experiment)
-                    missing += not tail  # once is possible, if the experiment is removed between two statements
-            if missing > 1:
-                raise CorruptFile(f"event {after + 1} of experiment {experiment.name!r} is missing: restore a backup")
             await asyncio.sleep(0)
 
     async def _be_on_the_log(self, experiment: Experiment, line: _Line) -> None:
@@ -419,8 +431,15 @@ class Replica(BaseEngine):
                 line.ahead = False
                 self._unstored.discard(line)
 
-    def _apply(self, experiment: Experiment, tail: Sequence[Event]) -> None:
-        """Apply events that follow. Some may be applied already."""
+    def _apply(self, experiment: Experiment, line: _Line, head: int, tail: Sequence[Event]) -> None:
+        """Apply events that follow. Some may be applied already.
+
+        If some are not in the log, they were archived before this server has seen them: the state must be loaded again.
+        """
+        first = tail[0].seq if tail else head + 1
+        if first > experiment.seq + 1:
+            line.ahead = True
+            return
         for event in tail:
             if event.seq > experiment.seq:
                 experiment.apply(event)
@@ -492,7 +511,7 @@ class Replica(BaseEngine):
             traceback.print_exc()
 
     async def _tidy(self) -> None:
-        """Remove events of removed experiments."""
+        """Remove events of removed experiments, and archived ones."""
         with suppress(StoreError):  # the next server, or the next change, does it
             while await self._in_thread(self.store.tidy):
                 await asyncio.sleep(PULSE)
