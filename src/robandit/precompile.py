@@ -31,7 +31,7 @@ def precompile(
     processes: int | None = None,
     done: Callable[[str], object] | None = None,
 ) -> Path:
-    """Compile everything that policies and the drift detector need, so that later processes start at once. Return the folder.
+    """Compile everything that policies and studies of live rewards need, so that later processes start at once. Return the folder.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def precompile(
         # One process compiles all entries of a policy, since they share most functions.
         groups: dict[str, Callable[[], list[Kernel]]]
         named = {policy.name: [other for other in chosen if other.name == policy.name] for policy in chosen}
-        groups = {name: partial(_kernels, *same) for name, same in named.items()} | {"drift detector": _watch}
+        groups = {name: partial(_kernels, *same) for name, same in named.items()} | SHARED
         if done is None:
             groups = {name: partial(_announced, name, kernels) for name, kernels in groups.items()}
         compile_all(groups, done or _ignored, processes=processes)
@@ -91,8 +91,19 @@ def _ignored(name: str) -> None:
     pass
 
 
-def _watch() -> list[Kernel]:
+def _drift() -> list[Kernel]:
     return [watch_kernel()]
+
+
+def _trimmed_mean() -> list[Kernel]:
+    from robandit.estimators.likelihood import bound_kernel
+    from robandit.estimators.threshold import threshold_kernel
+
+    return [threshold_kernel(), bound_kernel()]
+
+
+SHARED: dict[str, Callable[[], list[Kernel]]] = {"drift detector": _drift, "trimmed mean": _trimmed_mean}
+"""What is used with any policy: live bandits watch for drift, and the decision service shows trimmed means."""
 
 
 @contextmanager

@@ -30,6 +30,8 @@ decision, late = bandit.decide(), bandit.decide()
 bandit.reward(decision, 1)
 bandit.expire(late)
 print(bandit.counters()["rewards"], len(bandit.estimates()))
+rewards = [i * 0.37 % 1.0 for i in range(200)]
+rb.estimators.adaptive_trimmed_mean(rewards, delta=0.05, bonus="likelihood", center="median")  # as studies of the service do
 """
 
 
@@ -95,7 +97,7 @@ def test_only_what_is_not_compiled_yet_is_announced(image, tmp_path, monkeypatch
         announced = capsys.readouterr().err
         assert announced.startswith(said)
         assert ("Oracle" in announced) == bool(said)
-    assert asked == [(["Oracle", "drift detector"], 2)] * 2
+    assert asked == [(["Oracle", "drift detector", "trimmed mean"], 2)] * 2
 
 
 def test_a_policy_that_does_not_exist(tmp_path):

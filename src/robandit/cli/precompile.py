@@ -22,9 +22,10 @@ def precompile(*policy: str, into: Path | None = None) -> None:
     from robandit.cli.terminal.progress import compiling
     from robandit.experiments.compare_plan import named_policies
     from robandit.policies import all_policies
+    from robandit.precompile import SHARED
     from robandit.precompile import precompile as compile_now
 
     policies = named_policies(policy) if policy else all_policies()
-    with compiling(len(policies) + 1) as advance:  # and the drift detector
+    with compiling(len(policies) + len(SHARED)) as advance:
         folder = compile_now(policies, into=into, done=advance)
     write_line(f"compiled code is in {folder}")

@@ -9,6 +9,8 @@ import numpy as np
 
 from robandit.estimators.formulas.likelihood import bound_at
 from robandit.kernel import compiled
+from robandit.kernel.build import kernel_of
+from robandit.kernel.cache import Kernel
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
@@ -31,7 +33,13 @@ def bound_rows(z: Floats, exponent: float, out: Floats) -> None:
         out[row] = bound(z[row], exponent)
 
 
-_kernel = cache(partial(compiled, bound_rows, label="the likelihood bound", args=(np.zeros((1, 1)), 1.0, np.zeros(1))))
+_ARGS = (np.zeros((1, 1)), 1.0, np.zeros(1))
+_kernel = cache(partial(compiled, bound_rows, label="the likelihood bound", args=_ARGS))
+
+
+def bound_kernel() -> Kernel:
+    """Return the kernel of `bound_rows`, to be compiled by another process."""
+    return kernel_of(bound_rows, _ARGS)
 
 
 @out_of_line

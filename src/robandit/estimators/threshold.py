@@ -20,6 +20,8 @@ from robandit.estimators.estimate import Number, log_over, reject_non_finite, ro
 from robandit.estimators.formulas.threshold import C, above_root, threshold_root
 from robandit.estimators.row_moments import row_means, row_sds, trimmed
 from robandit.kernel import compiled
+from robandit.kernel.build import kernel_of
+from robandit.kernel.cache import Kernel
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 from robandit.validation import array, invalid, positive, probability
@@ -211,6 +213,11 @@ def threshold_rows(x: Floats, a: float, top: int, buffer: Floats, answers: Float
 
 _ARGS = (np.zeros((1, 1)), 1.0, 1, np.zeros(1), np.zeros((1, 1)))
 _kernel = cache(partial(compiled, threshold_rows, label="the trimming threshold", args=_ARGS))
+
+
+def threshold_kernel() -> Kernel:
+    """Return the kernel of `threshold_rows`, to be compiled by another process."""
+    return kernel_of(threshold_rows, _ARGS)
 
 
 @out_of_line
