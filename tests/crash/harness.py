@@ -497,7 +497,10 @@ def create_experiments(port: int, experiments: Mapping[str, Mapping[str, Any]] =
 class Totals:
     """What a run has seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "kills") -> None:
+        """``what`` are the faults."""
+        self.what = what
+        self.faults = 0
         self.figures: Counter[str] = Counter()
         self.start = time.monotonic()
 
@@ -509,6 +512,8 @@ class Totals:
         figures["calls"] += len(history.calls)
         figures["acknowledged"] += sum(each.status in DONE and each.kind in ("decide", "reward") for each in done)
         figures["cut off"] += sum(call.responded is None for call in history.calls)
+        figures["unavailable"] += sum(call.status == 503 for call in history.calls)
+        figures["fallbacks"] += sum(bool(each.get("fallback")) for call in history.calls for each in call.decisions())
         figures["resent"] += sum(call.tries > 0 for call in history.calls)
         figures["replayed"] += sum(each.replayed for each in done)
         figures["late"] += sum(each.status == 202 for each in done)
@@ -520,11 +525,13 @@ class Totals:
 
     def __str__(self) -> str:
         figures = self.figures
+        away = f"answered 503 {figures['unavailable']:,}, " if figures["unavailable"] else ""
+        away += f"fallbacks {figures['fallbacks']:,}, " if figures["fallbacks"] else ""
         return (
-            f"kills {figures['kills']:,}, acknowledged {figures['acknowledged']:,} (all recovered), "
+            f"{self.what} {self.faults:,}, acknowledged {figures['acknowledged']:,} (all recovered), "
             f"recovered unacknowledged {figures['unacknowledged']:,}, answers replayed {figures['replayed']:,}, "
             f"duplicates counted {figures['twice']:,}, calls cut off {figures['cut off']:,}, "
-            f"sent again {figures['resent']:,}, events {figures['events']:,}, "
+            f"{away}sent again {figures['resent']:,}, events {figures['events']:,}, "
             f"seconds {time.monotonic() - self.start:.0f}"
         )
 
@@ -620,30 +627,30 @@ def run(
     """Play rounds until this many kills. Raise the first `Violation`; with ``keep``, its files are kept."""
     totals = Totals()
     drawn = random.Random(seed)
-    while totals.figures["kills"] < kills:
+    while totals.faults < kills:
         with tempfile.TemporaryDirectory(prefix="robandit-crash-") as folder:
             one = Round(Path(folder), start(drawn), drawn.randrange(10**6), **options)
-            count = min(per_round, kills - totals.figures["kills"])
+            count = min(per_round, kills - totals.faults)
             try:
                 one.play(count, thorough=thorough)
             except BaseException as error:
                 if keep:
-                    error.add_note(_kept(one, Path(folder)))
+                    error.add_note(f"kills in this round: {dict(one.kills)}; {kept_files(one.history, Path(folder))}")
                 raise
-            totals.figures["kills"] += count
+            totals.faults += count
             totals.add(one.history, one.auditor.logs())
             if keep:
                 print(f"  {totals}", file=sys.stderr, flush=True)
     return totals
 
 
-def _kept(one: Round, folder: Path) -> str:
+def kept_files(history: History, folder: Path) -> str:
     """Keep the files of a round that failed, and say where."""
     place = Path(tempfile.mkdtemp(prefix="robandit-violation-"))
     shutil.copytree(folder, place / "files", dirs_exist_ok=True)
-    lines = [repr(call) for call in one.history.calls]
+    lines = [repr(call) for call in history.calls]
     (place / "history.txt").write_text("\n".join(lines))
-    return f"kills in this round: {dict(one.kills)}; the database, stderr and the history are in {place}"
+    return f"what the servers left, and the history, are in {place}"
 
 
 def forked(zygote: Zygote, **options: Any) -> Callable[[random.Random], Start]:

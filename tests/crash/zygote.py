@@ -177,7 +177,7 @@ def main() -> None:
     import robandit.cli.serve
     import robandit.cli.terminal.guard
     import robandit.service.server  # forks have it then
-    import robandit.storage.postgres  # noqa: F401
+    import robandit.storage.postgres
     from robandit.experiments.notation import policies_from
 
     for notation in POLICIES:
