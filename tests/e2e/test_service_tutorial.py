@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from helpers.serving import Local, Server
-from robandit.service import experiments
-from robandit.service.dashboard import charts, looks, overview, pages, sessions, timeline
+from robandit.service import experiments, sessions
+from robandit.service.dashboard import charts, looks, overview, pages, timeline
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -55,7 +55,7 @@ class Local:
     Without authentication unless ``authenticate=True``; then ``admin`` is an admin key. Use it with ``with``.
     """
 
-    def __init__(self, path: Path, *, authenticate: bool = False, store: Any = None, **options: Any) -> None:
+    def __init__(self, path: Path | None, *, authenticate: bool = False, store: Any = None, **options: Any) -> None:
         self.path = path
         self.store = store or open_store(f"sqlite:{path}", durability="off")
         self.failures: list[Exception] = []
@@ -140,18 +140,25 @@ class Local:
 
 
 class Server:
-    """`robandit serve` in another process, on a free port of the loopback interface. Use it with ``with``."""
+    """`robandit serve` in another process, on a free port of the loopback interface. Use it with ``with``.
+
+    ``path`` is that of a SQLite file; None if the options or the environment name a store.
+    """
 
     def __init__(
-        self, path: Path, *options: str, authenticate: bool = False, env: dict[str, str] | None = None
+        self, path: Path | None, *options: str, authenticate: bool = False, env: dict[str, str] | None = None
     ) -> None:
-        command = [sys.executable, "-m", "robandit", "serve", "--port", "0", "--store", f"sqlite:{path}", *options]
+        command = [sys.executable, "-m", "robandit", "serve", "--port", "0", *options]
+        if path is not None:
+            command += ["--store", f"sqlite:{path}"]
         if not authenticate:
             command.append("--no-auth")
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | (env or {})
         )
         self.key = ""
+        self.announced = ""
+        """What it printed first."""
         self.url = self._announced()
         self.host, _, port = self.url.removeprefix("http://").partition(":")
         self.port = int(port)
@@ -159,9 +166,10 @@ class Server:
     def _announced(self) -> str:
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            self.announced += line
             if found := re.search(r"rb_\S+", line):
                 self.key = found[0]
-            if found := re.search(r"http://\S+", line):
+            if found := re.search(r"http://[^\s)]+", line):
                 return found[0]
         _, errors = self.process.communicate(timeout=30)
         raise AssertionError(f"the server did not start: {errors}")

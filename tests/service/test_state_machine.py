@@ -25,6 +25,8 @@ from hypothesis.stateful import (
 from helpers.amount import amount
 from helpers.serving import Clock, Local
 from robandit.decisions import engine as engines
+from robandit.decisions import replica as replicas
+from robandit.storage.postgres import PostgresStore
 
 NAMES = ["p", "q"]
 ARMS = ["a", "b", "c/d", "é"]
@@ -242,6 +244,9 @@ class Service(RuleBasedStateMachine):
         assert answer.status < 500, answer
         return answer
 
+    def now(self):
+        return self.local.engine.clock()
+
     def known_id(self, name, id):
         """An integer stands for one of the last decisions."""
         if not isinstance(id, int):
@@ -391,7 +396,7 @@ class Service(RuleBasedStateMachine):
     def reward_at_the_end_of_the_window(self, name, value):
         if name in self.models and (opened := self.models[name].opened()):
             decided = self.models[name].decisions[opened[-1]]["time"]
-            if self.local.engine.clock() == self.clock.now <= decided + WINDOW:
+            if self.now() == self.clock.now <= decided + WINDOW:
                 self.clock.now = decided + WINDOW
             self.reward_once(name, opened[-1], value)
 
@@ -417,7 +422,7 @@ class Service(RuleBasedStateMachine):
         if name not in self.models:
             assert answer.status == 201
             # The clock of the engine, which never goes backwards, has tests of its own.
-            self.models[name] = Model(given, lambda: self.local.engine.clock())
+            self.models[name] = Model(given, lambda: self.now())
             self.audit.append(("create", name))
         else:
             assert answer.status == (200 if self.models[name].given == given else 409)
@@ -498,7 +503,7 @@ class Service(RuleBasedStateMachine):
             return
         id = list(self.keys)[number % len(self.keys)]
         revoked = self.call("DELETE", f"/v1/keys/{id}").json["revoked"]
-        self.keys[id] = self.local.engine.clock() if self.keys[id] is None else self.keys[id]
+        self.keys[id] = self.now() if self.keys[id] is None else self.keys[id]
         assert revoked == self.keys[id]
         self.audit.append(("revoke key", id))
 
@@ -561,18 +566,99 @@ class Service(RuleBasedStateMachine):
         assert {key["id"]: key["revoked"] for key in keys} == self.keys
 
 
+class ClockedStore(PostgresStore):
+    """A database whose clock the test moves."""
+
+    def __init__(self, url, clock):
+        super().__init__(url, durability="off")
+        self.clock = clock
+
+    def turn(self, *given):
+        turn = super().turn(*given)
+        turn.time = self.clock()
+        return turn
+
+    def pulse(self):
+        return super().pulse()._replace(time=self.clock())
+
+
+class Replicas(Service):
+    """The same calls to two servers that share a database, each to one of them at random."""
+
+    postgres = None
+
+    def __init__(self):
+        super().__init__()
+        self.random = random.Random(1)
+        self.url = self.postgres.create_database()
+        self.servers = []
+
+    def start(self):
+        while len(self.servers) < 2:
+            server = Local(self.folder, store=ClockedStore(self.url, self.clock), clock=self.clock, snapshot_every=7)
+            self.servers.append(server.__enter__())
+        self.local = self.servers[0]
+
+    def teardown(self):
+        try:
+            for server in self.servers:
+                assert not server.failures
+            states = [self.states(server) for server in self.servers]
+            assert len(states) < 2 or states[0] == states[1]
+        finally:
+            for server in self.servers:
+                server.__exit__()
+            shutil.rmtree(self.folder)
+            self.postgres.drop_database(self.url)
+
+    def states(self, server):
+        """Return the bytes of all experiments in a server, when it has caught up."""
+        server.run(server.engine.catch_up())
+        return {name: each.snapshot().content for name, each in server.engine.experiments.items()}
+
+    def call(self, *given):
+        self.local = self.random.choice(self.servers)
+        return super().call(*given)
+
+    def now(self):
+        return self.clock()
+
+    @rule()
+    def sweep(self):
+        server = self.random.choice(self.servers)
+        for name in self.models:
+            server.run(server.engine.change(name, lambda experiment: experiment.expire_due()))
+        for model in self.models.values():
+            model.sweep()
+
+    @rule(snapshot=st.booleans(), seed=seeds)
+    def restart(self, snapshot, seed):
+        """Start one server again, or both."""
+        for server in self.servers[:] if snapshot else [self.random.choice(self.servers)]:
+            server.__exit__()
+            assert not server.failures
+            self.servers.remove(server)
+        self.start()
+        self.overview()
+        self.burst(seed)
+
+
 @pytest.fixture
 def without_sweeps(monkeypatch):
     monkeypatch.setattr(engines, "SWEEP_EVERY", 1e6)
+    monkeypatch.setattr(replicas, "PULSE", 1e6)
 
 
-def test_all_calls_agree_with_a_plain_model(without_sweeps):
+@pytest.mark.parametrize("servers", [Service, Replicas])
+def test_all_calls_agree_with_a_plain_model(without_sweeps, servers, request):
+    if servers is Replicas:
+        Replicas.postgres = request.getfixturevalue("postgres")
     chosen = settings(
-        max_examples=amount(20, 400),
+        max_examples=amount(20 if servers is Service else 8, 400),
         stateful_step_count=amount(20, 60),
         deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(Service, settings=chosen)
+    run_state_machine_as_test(servers, settings=chosen)

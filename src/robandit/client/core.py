@@ -167,7 +167,7 @@ class Core:
         chosen = self._fallback(request, fallback)
         if chosen is None or self.availability.may_try(name):
             try:
-                return self._decision(await self._call("POST", name, "decisions", body))
+                return self._decision(name, request, await self._call("POST", name, "decisions", body))
             except AWAY:
                 if chosen is None:
                     raise
@@ -191,7 +191,9 @@ class Core:
                 answers.append(_caught(self._chosen_here, name, requests[i], arm))
             else:
                 answers.append(
-                    each if isinstance(each, RobanditError) else _caught(self._decision, each.get("decision"))
+                    each
+                    if isinstance(each, RobanditError)
+                    else _caught(self._decision, name, requests[i], each.get("decision"))
                 )
         return _all(answers, "decision")
 
@@ -282,8 +284,11 @@ class Core:
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
-    def _decision(self, answer: Any) -> Decision:
+    def _decision(self, name: str, request: dict[str, Any], answer: Any) -> Decision:
+        """Return the decision in an answer. A fallback of the service is not stored, so it is reported like one of the client."""
         try:
+            if answer.get("fallback"):
+                return self._chosen_here(name, request, str(answer["arm"]))
             return Decision(
                 id=answer["id"],
                 arm=answer["arm"],
@@ -292,7 +297,7 @@ class Core:
                 time=answer["time"],
                 seq=answer["seq"],
             )
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise self._unexpected() from error
 
     def _reward(self, report: Report, answer: Any) -> Reward:

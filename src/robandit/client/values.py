@@ -35,7 +35,7 @@ class Decision:
     seq: int | None
     """The number of the decision in the log; None if it is not stored yet."""
     fallback: bool = False
-    """Whether the service was away, and the client took the fallback."""
+    """Whether the service, or its store, was away, and the arm is a fallback."""
 
 
 @dataclass(frozen=True, slots=True)

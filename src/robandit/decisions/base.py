@@ -80,6 +80,10 @@ class BaseEngine(ABC):
         """Return what a function sees. It sees at least what was acknowledged before the call, and only what is stored."""
 
     @abstractmethod
+    async def catch_up(self) -> None:
+        """Bring all experiments in memory up to date with what was acknowledged before the call, by any server."""
+
+    @abstractmethod
     async def put(self, name: str, by: str, look: Callable[[Experiment], T], **settings: Any) -> tuple[T, bool]:
         """Make an experiment, unless it exists with these settings. Return what a function sees of it, and whether it is new.
 

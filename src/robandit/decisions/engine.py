@@ -179,6 +179,9 @@ class Engine(BaseEngine):
         await self.settled()
         return seen
 
+    async def catch_up(self) -> None:
+        """See `BaseEngine`. There is no other server."""
+
     async def put(self, name: str, by: str, look: Callable[[Experiment], T], **settings: Any) -> tuple[T, bool]:
         """See `BaseEngine`."""
         self.check_room()

@@ -31,9 +31,10 @@ import msgspec
 
 from robandit import __version__
 from robandit.decisions.base import LONG_TAIL, MOST_WAITING, SNAPSHOT_EVERY, BaseEngine, T, removal_detail
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import ID, Experiment
 from robandit.decisions.restoring import empty, restored
-from robandit.errors import NotFound, Overloaded, StoreError, StoreUnavailable, formatted
+from robandit.decisions.settings import NAME
+from robandit.errors import CorruptFile, NotFound, Overloaded, StoreError, StoreUnavailable, formatted
 from robandit.live.engine import Compile
 from robandit.storage import Event, StoredExperiment
 from robandit.storage.base import Change, Clash, Create, Pulse, Remove, SharedStore, Turn
@@ -43,7 +44,7 @@ PULSE = 0.5  # seconds between two pulses, or more:
 PULSE_SHARE = 0.05  # the share of the time that they may take
 PATIENCE = 3.0  # seconds without an answer to a pulse after which the store counts as away
 MOST_WEIGHT = 1_000  # decisions and rewards in one turn; they take about 20 ms, in which nothing else is answered
-THREADS = 8  # that wait for the store
+THREADS = 8  # that wait for turns, and as many for everything else
 TRIES = 5  # to make an experiment while other servers make some
 
 
@@ -114,21 +115,28 @@ class Replica(BaseEngine):
         self,
         store: SharedStore,
         *,
+        clock: Callable[[], float] = time.time,
         on_commit: Callable[[Committed], object] = lambda committed: None,
         on_catalogue: Callable[[], Awaitable[object]] | None = None,
         compile: Compile = "background",
         most_waiting: int = MOST_WAITING,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
-        """Start the threads that wait for the store. ``on_catalogue`` is called when keys or sessions may have changed."""
+        """Start the threads that wait for the store. ``on_catalogue`` is called when keys or sessions may have changed.
+
+        ``clock`` is that of this machine.
+        """
         super().__init__(store)
         self.clock = self._clock
+        self._wall = clock
         self._on_commit = on_commit
         self._on_catalogue = on_catalogue
         self._compile: Compile = compile
         self._most_waiting = most_waiting
         self._snapshot_every = snapshot_every
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="robandit-store")
+        self._for_turns = ThreadPoolExecutor(THREADS, thread_name_prefix="robandit-turn")
+        """Threads of their own: if two servers waited for each other with all their threads, none could end its turn."""
         self._lines: dict[int, _Line] = {}
         self._unstored: set[_Line] = set()
         """The lines whose state is, or was, ahead of the log."""
@@ -144,7 +152,7 @@ class Replica(BaseEngine):
 
     def _clock(self) -> float:
         """Return the time of the store: in a turn exactly, else about."""
-        return time.time() + self._offset if self._work is None else self._work.time
+        return self._wall() + self._offset if self._work is None else self._work.time
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
@@ -161,7 +169,7 @@ class Replica(BaseEngine):
         """See `BaseEngine`."""
         self._start(self._watch())
         pulse = await self._in_thread(self.store.pulse)
-        self._offset, self._catalogue = pulse.time - time.time(), pulse.catalogue
+        self._offset, self._catalogue = pulse.time - self._wall(), pulse.catalogue
         stored = await self._in_thread(self.store.read, lambda reader: reader.experiments())
         for place, each in enumerate(stored, start=1):
             self.progress = f"loading experiment {place} of {len(stored)}"
@@ -217,8 +225,8 @@ class Replica(BaseEngine):
     async def present(self, name: str) -> Experiment:
         """See `BaseEngine`. An experiment that another server has just made is loaded."""
         known = self.experiments.get(name)
-        if known is not None:
-            return known
+        if known is not None or not NAME.fullmatch(name):
+            return self.find(name)
         async with self._adding:
             known = self.experiments.get(name)
             if known is None:
@@ -247,8 +255,7 @@ class Replica(BaseEngine):
         self, name: str, action: Callable[[Experiment], T], *, ids: Sequence[str] = (), weight: int = 1
     ) -> T:
         """See `BaseEngine`."""
-        if self._problem:  # the next pulse finds out when the store is back
-            raise StoreUnavailable(self._problem)
+        self._check_store()
         if self._waiting > self._most_waiting:
             raise Overloaded(f"{self._waiting:,} calls wait for the store: send less, or try again in a second")
         for _ in range(2):
@@ -259,6 +266,11 @@ class Replica(BaseEngine):
             except _Gone:  # perhaps it was made again
                 continue
         raise _removed(name)
+
+    def _check_store(self) -> None:
+        """Raise `StoreUnavailable` if the store is known to be away. The next pulse finds out when it is back."""
+        if self._problem:
+            raise StoreUnavailable(self._problem)
 
     async def _queued(self, experiment: Experiment, call: _Call) -> Any:
         line = self._lines.get(experiment.number)
@@ -294,10 +306,12 @@ class Replica(BaseEngine):
 
     async def _take_turn(self, experiment: Experiment, line: _Line, calls: Sequence[_Call]) -> None:
         """Let calls take effect, and store what they make. Raises if nothing is stored, or if that is not known."""
-        ids = [id for call in calls for id in call.ids]
+        ids = [id for call in calls for id in call.ids if ID.fullmatch(id)]  # others are not in the log
         while True:
             await self._be_on_the_log(experiment, line)
-            turn = await self._in_thread(self.store.turn, experiment.number, experiment.seq, ids)
+            turn = await asyncio.get_running_loop().run_in_executor(
+                self._for_turns, self.store.turn, experiment.number, experiment.seq, ids
+            )
             async with line.state:
                 try:
                     if turn.head is None:
@@ -360,6 +374,7 @@ class Replica(BaseEngine):
 
     async def read(self, name: str, look: Callable[[Experiment], T]) -> T:
         """See `BaseEngine`."""
+        self._check_store()
         for _ in range(2):
             try:
                 return await self._look(await self.present(name), look)
@@ -372,6 +387,7 @@ class Replica(BaseEngine):
         line = self._lines.get(experiment.number)
         if line is None:
             raise _Gone
+        missing = 0
         while True:
             await self._be_on_the_log(experiment, line)
             after = experiment.seq
@@ -384,6 +400,9 @@ class Replica(BaseEngine):
                     self._apply(experiment, tail)
                     if experiment.seq >= head:
                         return look(experiment)
+                    missing += not tail  # once is possible, if the experiment is removed between two statements
+            if missing > 1:
+                raise CorruptFile(f"event {after + 1} of experiment {experiment.name!r} is missing: restore a backup")
             await asyncio.sleep(0)
 
     async def _be_on_the_log(self, experiment: Experiment, line: _Line) -> None:
@@ -415,24 +434,29 @@ class Replica(BaseEngine):
 
     async def _follow_others(self) -> None:
         """Learn again and again what other servers did, and whether the store can be reached."""
+        taken = 0.0
         while True:
-            began = time.monotonic()
+            await asyncio.sleep(max(PULSE, taken / PULSE_SHARE))
+            began, taken = time.monotonic(), 0.0
             try:
                 pulse = await asyncio.wait_for(self._in_thread(self.store.pulse), PATIENCE)
                 taken = time.monotonic() - began
-                self._offset = pulse.time - time.time()
                 self._note("")
                 await self._heed(pulse)
+                self._expire_due()
             except (StoreError, TimeoutError) as error:
-                taken = 0.0
                 self._note(str(error) or f"the store did not answer in {PATIENCE:g} seconds")
             except Exception:
-                taken = 0.0
                 traceback.print_exc()
-            await asyncio.sleep(max(PULSE, taken / PULSE_SHARE))
+
+    async def catch_up(self) -> None:
+        """See `BaseEngine`."""
+        self._check_store()
+        await self._heed(await self._in_thread(self.store.pulse))
 
     async def _heed(self, pulse: Pulse) -> None:
         """Do what a pulse makes necessary."""
+        self._offset = pulse.time - self._wall()
         if pulse.catalogue != self._catalogue:
             stored = await self._in_thread(self.store.read, lambda reader: reader.experiments())
             there = {each.number for each in stored}
@@ -440,29 +464,30 @@ class Replica(BaseEngine):
                 if experiment.number not in there and experiment.number not in pulse.heads:
                     self._forget(experiment)
             for each in stored:
-                if each.number not in self._by_number:
-                    async with self._adding:
-                        if each.number not in self._by_number:
-                            await self._load_new(each)
+                async with self._adding:
+                    if each.number not in self._by_number:
+                        await self._load_new(each)
             if self._on_catalogue is not None:
                 await self._on_catalogue()
             self._catalogue = pulse.catalogue
             self._start(self._tidy())
-        for experiment in list(self._by_number.values()):
-            line = self._lines[experiment.number]
-            if pulse.heads.get(experiment.number, 0) > experiment.seq or line.ahead:
-                await self._quietly(self._look(experiment, _nothing))
-            if experiment.is_due() and line.worker is None:
+        for number, head in pulse.heads.items():
+            known = self._by_number.get(number)
+            if known is not None and (head > known.seq or self._lines[number].ahead):
+                await self._quietly(self._look(known, _nothing))
+
+    def _expire_due(self) -> None:
+        """Close decisions whose rewards did not come in time. Each server does it; one of them is the first."""
+        for experiment in self._by_number.values():
+            if experiment.is_due() and self._lines[experiment.number].worker is None:
                 self._start(self._quietly(self.change(experiment.name, Experiment.expire_due)))
 
     async def _quietly(self, work: Awaitable[Any]) -> None:
         """Do work that nobody waits for. What fails for one experiment does not concern the others."""
         try:
             await work
-        except (_Gone, NotFound):
+        except (_Gone, NotFound, StoreUnavailable):
             pass
-        except StoreUnavailable:
-            raise
         except Exception:
             traceback.print_exc()
 
@@ -490,6 +515,7 @@ class Replica(BaseEngine):
 
     async def put(self, name: str, by: str, look: Callable[[Experiment], T], **settings: Any) -> tuple[T, bool]:
         """See `BaseEngine`. If another server makes one at the same moment, look again."""
+        self._check_store()
         for _ in range(TRIES):
             with suppress(NotFound):
                 await self.present(name)
@@ -533,6 +559,7 @@ class Replica(BaseEngine):
 
     async def commit(self, changes: Sequence[Change]) -> None:
         """See `BaseEngine`."""
+        self._check_store()
         await self._in_thread(self.store.commit, (), changes)
 
     async def close(self) -> None:
@@ -545,6 +572,7 @@ class Replica(BaseEngine):
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
         self.store.close()
+        self._for_turns.shutdown()
         self._threads.shutdown()
 
 

@@ -117,7 +117,9 @@ class Service:
 
         engine: BaseEngine
         if isinstance(self._store, SharedStore):
-            engine = Replica(self._store, on_commit=count, on_catalogue=self._refresh, **self._engine_options)
+            engine = Replica(
+                self._store, clock=self._clock, on_commit=count, on_catalogue=self._refresh, **self._engine_options
+            )
             self._clock = engine.clock  # that of the store: the clocks of servers may differ
         else:
             engine = Engine(
@@ -274,8 +276,12 @@ class Service:
                 await self.state.engine.settled()
             except StoreError as failure:
                 error = failure
-        if isinstance(error, StoreError) and self.state.engine.failure is None:  # reading failed
-            self._on_failure(error)
+        if (
+            isinstance(error, StoreError)
+            and self.state.engine.failure is None
+            and not isinstance(self._store, SharedStore)
+        ):
+            self._on_failure(error)  # reading failed
         return problem_of(error)
 
 

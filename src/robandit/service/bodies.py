@@ -204,7 +204,7 @@ class Decision(msgspec.Struct, kw_only=True, omit_defaults=True):
     fallback: Annotated[
         bool,
         Meta(
-            description="The store could not be reached: the arm is the experiment's fallback, and nothing was stored (seq is 0)."
+            description="The store could not be reached: the arm is the fallback, the id is new, and nothing was stored (seq is 0)."
         ),
     ] = False
 

@@ -76,7 +76,7 @@ async def decide_batch(state: State, request: Request) -> Answer:
         fallbacks = [each if isinstance(each, Exception) else _fallback(state, name, each) for each in items]
         if not isinstance(error, StoreUnavailable) or not all(fallbacks):
             raise
-        calls.fallbacks += len(items)
+        calls.fallbacks += sum(isinstance(each, bodies.Decision) for each in fallbacks)
         return answer(bodies.Decisions(items=[_decision_item(each) for each in fallbacks]))
     answers = []
     for each in made:
@@ -189,13 +189,15 @@ class _Asking:
         return experiment.decide(given.id, among=given.among, arm=given.arm, context=given.context)
 
     def fallback(self, experiment: Experiment) -> bodies.Decision | None:
-        """Return the fallback of an experiment. There is none if it cannot be chosen, or if the choice was made elsewhere."""
+        """Return the fallback of an experiment. There is none if it cannot be chosen, or if the choice was made elsewhere.
+
+        It has a new id: the one in the request may be stored, with another arm.
+        """
         arm, given = experiment.settings.fallback, self._given
         chosen = arm is not None and given.arm is None and (given.among is None or arm in given.among)
         if arm is None or not chosen or experiment.paused or experiment.bandit.states.get(arm) != "active":
             return None
-        id = given.id or f"fallback-{secrets.token_hex(8)}"
-        now = experiment.now()
+        id, now = f"fallback-{secrets.token_hex(8)}", experiment.now()
         return bodies.Decision(
             id=id, experiment=experiment.name, arm=arm, propensity=None, time=now, seq=0, fallback=True
         )

@@ -36,6 +36,7 @@ async def create(state: State, request: Request) -> Answer:
 
 async def overview(state: State, request: Request) -> Answer:
     """Handle GET experiments: those that the key may read."""
+    await state.engine.catch_up()
     readable = [each for each in state.engine.experiments.values() if access.may(request.key, "read", each.name)]
     summaries = []
     for place, experiment in enumerate(sorted(readable, key=lambda each: each.name), start=1):

@@ -9,7 +9,7 @@ import msgspec
 
 from robandit.decisions import events
 from robandit.decisions.base import BaseEngine
-from robandit.decisions.experiment import Experiment, Recorded
+from robandit.decisions.experiment import ID, Experiment, Recorded
 from robandit.decisions.restoring import state_before
 from robandit.errors import CorruptFile, NotFound, Overloaded, formatted
 from robandit.service import bodies
@@ -68,7 +68,7 @@ def _story(reader: Reader, stored: StoredExperiment, id: str) -> _Story | None:
         event = reader.find(stored.number, events.KINDS[kind], id)
         return None if event is None else Recorded(event, events.payload_of(event))
 
-    made = found(events.Decided)
+    made = found(events.Decided) if ID.fullmatch(id) else None
     if made is None:
         return None
     then = state_before(reader, stored, made.event.seq)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import signal
 import socket
 import sys
@@ -82,6 +83,7 @@ def serve(
     )
     server = _Server(config, on_start, lambda: service.is_ready and not is_busy(), service.end_streams)
     sys.setswitchinterval(SWITCH)
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of lost connections, which we report ourselves
     server.run(sockets=[listener])
     if failures:
         error = failures[0]

@@ -47,6 +47,7 @@ _LIMITS = {
     "idle_in_transaction_session_timeout": f"'{IDLE_IN_TURN}s'",
     "statement_timeout": f"'{STATEMENT}s'",
     "search_path": "robandit",
+    "extra_float_digits": "1",  # floats as texts that read back the same
     "default_transaction_isolation": "'read committed'",
     "default_transaction_read_only": "off",
 }
@@ -128,8 +129,12 @@ class Connections:
         with self._lock:
             self._busy[connection] = time.monotonic()
 
-    def abort_stuck(self, seconds: float = STUCK) -> None:
-        """Let threads fail that have waited for longer than this, such as for a network that swallows everything."""
+    def abort_stuck(self) -> None:
+        """Let threads fail that have waited for too long, such as for a network that swallows everything."""
+        self._abort(STUCK)
+
+    def _abort(self, seconds: float) -> None:
+        """Let threads fail that have waited for longer than this."""
         with self._lock:
             now = time.monotonic()
             for connection, since in self._busy.items():
@@ -147,7 +152,7 @@ class Connections:
         """Close all connections. Threads that use one fail."""
         self._closed = True
         self._close_idle()
-        self.abort_stuck(0.0)
+        self._abort(0.0)
 
     def failure(self, error: psycopg.Error) -> RobanditError:
         """Return what an error of PostgreSQL means, with its reason and the way out."""
@@ -162,7 +167,7 @@ class Connections:
         if isinstance(error, errors.InsufficientPrivilege):
             way_out = "grant the user CREATE on the database, or all rights on the schema robandit"
             return StoreError(f"{self.name} cannot be used: {reason}{code}; {way_out}")
-        if isinstance(error, psycopg.OperationalError | errors.ReadOnlySqlTransaction | errors.InvalidTransactionState):
+        if isinstance(error, psycopg.OperationalError | psycopg.InternalError):  # such as a transaction that was ended
             way_out = "check that it is running, is no standby, and lets this user in"
             return StoreUnavailable(f"{self.name} cannot be used now: {reason}{code}; {way_out}")
         return StoreError(f"{self.name} cannot be used: {reason}{code}")

@@ -2,7 +2,11 @@
 
 The row of an experiment is its lock: whoever appends to a log holds it (``SELECT ... FOR UPDATE``) from before it reads the newest
 events until its commit. So there are no leases to expire and no leader to find, and a server that was paused in the middle finds
-out at its commit. A turn takes two round trips: statements are sent together, and answered together (pipeline mode).
+out at its commit.
+
+A turn takes two round trips, each of them one text with several statements. PostgreSQL begins with such a text when it has all of
+it, so a client that stops in the middle is idle in its transaction, and loses it after a while. (In pipeline mode, it would keep
+its lock for as long as it is stopped: psycopg ends a pipeline with a flush, which switches PostgreSQL's clock of idle clients off.)
 
 If the connection is lost in a commit, PostgreSQL may have stored the events or not. Then the row is locked again, which waits until
 the lost transaction has ended either way, and the events are looked up.
@@ -11,9 +15,11 @@ the lost transaction has ended either way, and the events are looked up.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import psycopg
 
 from robandit.errors import CorruptFile, StoreError, StoreUnavailable
 from robandit.files import check_format
@@ -52,9 +58,10 @@ TIDIED_ROWS = 5000  # removed by one call of `tidy`
 _LOCK = 0x526F6264  # "Robd": the advisory lock of those who change the schema
 _SEPARATOR = "\x1f"  # neither in JSON nor in an id: PostgreSQL splits a text faster than psycopg writes an array
 
-_COLUMNS = "experiment, seq, kind, id, convert_to(payload, 'UTF8'), time"
+_COLUMNS = "experiment, seq, kind, id, payload, time"
 _EVENT = f"SELECT {_COLUMNS} FROM event WHERE experiment = %s"
 _TAIL = f"{_EVENT} AND seq > %s ORDER BY seq LIMIT {MOST_TAIL}"
+_KNOWN = f"{_EVENT} AND id = ANY(%s)"
 _EXPERIMENT = "SELECT number, name, head, epoch, convert_to(settings, 'UTF8') FROM experiment"
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
 _NEWEST = "coalesce((SELECT max(seq) FROM snapshot WHERE experiment = number), 0)"
@@ -86,17 +93,17 @@ class PostgresReader(Reader):
     def find(self, experiment: int, kind: str, id: str) -> Event | None:
         """See `Reader`."""
         rows = self._read(f"{_EVENT} AND kind = %s AND id = %s", experiment, kind, id)
-        return Event._make(rows[0]) if rows else None
+        return next(_events(rows), None)
 
     def events(self, experiment: int, after: int = 0, most: int = 1000) -> list[Event]:
         """See `Reader`."""
         rows = self._read(f"{_EVENT} AND seq > %s ORDER BY seq LIMIT %s", experiment, after, most)
-        return list(map(Event._make, rows))
+        return list(_events(rows))
 
     def latest(self, experiment: int, kind: str, last: int, most: int) -> list[Event]:
         """See `Reader`."""
         query = f"{_EVENT} AND kind = %s AND seq <= %s ORDER BY seq DESC LIMIT %s"
-        return list(map(Event._make, self._read(query, experiment, kind, last, most)))
+        return list(_events(self._read(query, experiment, kind, last, most)))
 
     def tallies(self, experiment: int, after: int, last: int) -> list[Tally]:
         """See `Reader`."""
@@ -141,15 +148,13 @@ class PostgresTurn(Turn):
             self._db, _ = connections.begin(lambda db: self._lock(db, after, ids))
 
     def _lock(self, db: Connection, after: int, ids: Sequence[str]) -> None:
-        with db.pipeline():
-            db.execute("BEGIN")
-            locked = db.execute(_TURN, (self._number,), binary=True)
-            tail = db.execute(_TAIL, (self._number, after), binary=True)
-            known = db.execute(f"{_EVENT} AND id = ANY(%s)", (self._number, list(ids)), binary=True) if ids else None
-        row = locked.fetchone()
-        self.head, self.snapshot, self.time = (None, 0, 0.0) if row is None else row
-        self.tail = list(map(Event._make, tail.fetchall()))
-        self.known = [] if known is None else list(map(Event._make, known.fetchall()))
+        statements: list[Statement] = [("BEGIN", ()), (_TURN, (self._number,)), (_TAIL, (self._number, after))]
+        if ids:
+            statements.append((_KNOWN, (self._number, list(ids))))
+        _, locked, tail, *known = _executed(db, statements)
+        self.head, self.snapshot, self.time = locked[0] if locked else (None, 0, 0.0)
+        self.tail = list(_events(tail))
+        self.known = list(_events(known[0])) if known else []
 
     def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:
         """See `Turn`."""
@@ -204,11 +209,8 @@ class PostgresStore(SharedStore):
         numbers = sorted({event[0] for event in events})
 
         def lock(db: Connection) -> dict[int, int]:
-            with db.pipeline():
-                db.execute("BEGIN")
-                query = "SELECT number, head FROM experiment WHERE number = ANY(%s) ORDER BY number FOR UPDATE"
-                heads = db.execute(query, (numbers,))
-            return dict(heads.fetchall())
+            query = "SELECT number, head FROM experiment WHERE number = ANY(%s) ORDER BY number FOR UPDATE"
+            return dict(_executed(db, [("BEGIN", ()), (query, (numbers,))])[1])
 
         with self._connections.errors():
             db, heads = self._connections.begin(lock)
@@ -251,7 +253,7 @@ class PostgresStore(SharedStore):
                 heads = db.execute("SELECT head FROM experiment WHERE number = %s", (experiment,), binary=True)
                 tail = db.execute(_TAIL, (experiment, after), binary=True)
             row = heads.fetchone()
-            return (None if row is None else row[0]), list(map(Event._make, tail.fetchall()))
+            return (None if row is None else row[0]), list(_events(tail.fetchall()))
 
         return self._connections.run(read)
 
@@ -342,10 +344,23 @@ def _commit(db: Connection, heads: dict[int, int], events: Sequence[Event], chan
     statements += [statement for change in (*others, *audits) for statement in _made(change)]
     if not audits and any(isinstance(change, Create | Remove | PutKey | PutSession | EndSession) for change in changes):
         statements.append(("UPDATE store SET catalogue = catalogue + 1", ()))
-    with db.pipeline():
-        for query, parameters in statements:
-            db.execute(query, parameters)
-        db.execute("COMMIT", prepare=False)  # as a text, which proxies that lose it on purpose can find
+    _executed(db, [*statements, ("COMMIT", ())])
+
+
+def _executed(db: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
+    """Execute statements as one text. Return the rows of each."""
+    cursor = psycopg.ClientCursor(db)
+    cursor.execute("; ".join(cursor.mogrify(query, parameters) for query, parameters in statements))
+    rows = []
+    while True:
+        rows.append(cursor.fetchall() if cursor.description else [])
+        if not cursor.nextset():
+            return rows
+
+
+def _events(rows: Iterable[Any]) -> Iterator[Event]:
+    for experiment, seq, kind, id, payload, time in rows:
+        yield Event(experiment, seq, kind, id, payload.encode(), time)
 
 
 def _appended(heads: dict[int, int], number: int, log: Sequence[Event]) -> list[Statement]:

@@ -37,6 +37,7 @@ class Chosen(NamedTuple):
 
 async def overview(site: Site, visit: Visit) -> Answer:
     """Handle GET /."""
+    await site.state.engine.catch_up()
     found = chosen(site, visit)
     rows = await row_parts(site, found.experiments)
     total = sum(access.may(visit.key, "read", name) for name in site.state.engine.experiments)

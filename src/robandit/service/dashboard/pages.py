@@ -10,7 +10,7 @@ from importlib.resources import files
 import msgspec
 
 from robandit.decisions.experiment import Experiment
-from robandit.errors import Overloaded, RobanditError
+from robandit.errors import Overloaded, RobanditError, StoreUnavailable
 from robandit.service import experiments
 from robandit.service.dashboard import create, decision_page, experiment_page, login, overview
 from robandit.service.dashboard.layout import HEADERS, Visit, address, redirect
@@ -116,7 +116,10 @@ def _stream(
             seen: dict[str, str] = {}
             spoken = 0.0
             while not site.stopping.is_set() and is_there() and site.is_open(visit):
-                now = await parts()
+                try:
+                    now = await parts()
+                except StoreUnavailable:  # the page shows what it has until the store is back
+                    now = seen
                 changed = {id: content for id, content in now.items() if seen.get(id) != content}
                 seen = now
                 if changed:
