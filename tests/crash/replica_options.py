@@ -1,4 +1,4 @@
-"""What replicas of tests have that real ones do not: short timeouts, a wrong clock, a route that shows folds, and faults on purpose."""
+"""What replicas of tests have that real ones do not: short timeouts, a wrong clock, a route that shows folds, faults on purpose."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _shorten() -> None:
         "idle_in_transaction_session_timeout": f"'{IDLE}s'",
         "statement_timeout": f"'{STATEMENT}s'",
     }
-    connections.Connections.abort_stuck.__defaults__ = (LONGEST_TIMEOUT,)
+    connections.STUCK = LONGEST_TIMEOUT
 
 
 def _show_folds() -> None:

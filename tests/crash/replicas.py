@@ -8,10 +8,10 @@ proxy. Clients are those of `crash.harness`. They choose any replica for a new c
 to any replica. The timeouts of the replicas are shorter than real ones (`crash.replica_options`), so that a pause of seconds is
 longer than all of them.
 
-After each fault: acknowledged answers are in the log, which has no gaps, and which a plain loop accepts; all replicas live, and have
-printed no traceback. After every few faults, folds of the whole log and from snapshots have the same bytes. After a round: all
-replicas have the bytes of the fold of the log, the history of all calls over all replicas is linearizable (`crash.linearizability`),
-times are those of the database's clock, and fallbacks are in no log.
+After each fault: acknowledged answers are in the log, which has no gaps, and which a plain loop accepts; all replicas live, and
+have printed no traceback. After every few faults, folds of the whole log and from snapshots have the same bytes. After a round: all
+replicas have the bytes of the fold of the log; the history of all calls, over all replicas, is linearizable
+(`crash.linearizability`); times are those of the database's clock; and fallbacks are in no log.
 """
 
 from __future__ import annotations
@@ -141,7 +141,11 @@ class Fleet:
 
     def readiness(self, slot: int) -> int:
         """Return the status of /readyz."""
-        return request(self.child(slot).port(), "GET", "/readyz")[0]
+        try:
+            return request(self.child(slot).port(), "GET", "/readyz")[0]
+        except OSError as error:
+            text = self.child(slot).errors()
+            raise Violation(f"replica {slot} does not answer any more: {error}: {text[-3000:]}") from error
 
     def wait_for(self, status: int, *slots: int) -> None:
         """Wait until /readyz has a status; of all replicas, unless some are named."""
@@ -484,14 +488,18 @@ def fill_disk(folder: str, times: int) -> None:
             server.start()
         fleet.wait_for(200)
 
-    with tempfile.TemporaryDirectory() as files, Zygote() as zygote:
-        with Postgres(disk / "postgres", fsync="on", max_wal_size="32MB", min_wal_size="32MB") as server:
-            fleet = Fleet(zygote, server, Path(files), 1)
-            fleet.play(times, fill, thorough=2)
-            totals = Totals("full disks")
-            totals.faults = times
-            totals.add(fleet.history, fleet.auditor.logs())
-            print(totals, *(f"{what} {number}" for what, number in filled.items()), sep=", ")
+    settings = {"fsync": "on", "max_wal_size": "32MB", "min_wal_size": "32MB"}
+    with (
+        tempfile.TemporaryDirectory() as files,
+        Zygote() as zygote,
+        Postgres(disk / "postgres", **settings) as server,
+    ):
+        fleet = Fleet(zygote, server, Path(files), 1)
+        fleet.play(times, fill, thorough=2)
+        totals = Totals("full disks")
+        totals.faults = times
+        totals.add(fleet.history, fleet.auditor.logs())
+        print(totals, *(f"{what} {number}" for what, number in filled.items()), sep=", ")
 
 
 def main() -> int:
