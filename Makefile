@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 # Byte code for all packages but their tests, and for ours, on all cores: pip uses one core, and takes three times as long.
 BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib src
 
-.PHONY: help demo serve example test test-long test-quick test-lowest test-newest check crash bench bench-service bench-dashboard coverage bench-peers mutate package docs clean
+.PHONY: help demo serve example precompiled test test-long test-quick test-lowest test-newest check crash bench bench-service bench-dashboard coverage bench-peers mutate package docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,13 +43,14 @@ serve: $(SERVE)  ## run the decision service on http://127.0.0.1:8000; data in r
 example: $(SERVE)  ## run the decision service and an LLM router with simulated providers; open the printed address (ten minutes)
 	@$(BIN)/python examples/llm_router
 
-# Precompiling is faster: the parallel test processes would compile the same code several times.
-test: $(READY)  ## run the tests
-	@$(BIN)/robandit precompile
+# Compiling first is faster: one process compiles all functions that share parts. .ci/run has done it before (make -o precompiled).
+precompiled: $(READY)
+	@$(BIN)/python tests/helpers/precompile.py
+
+test: $(READY) precompiled  ## run the tests
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
-test-long: $(READY)  ## run the tests, with more repetitions of those that CONTRIBUTING names as slow
-	@$(BIN)/robandit precompile
+test-long: $(READY) precompiled  ## run the tests, with more repetitions of those that CONTRIBUTING names as slow
 	@ROBANDIT_LONG_TESTS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 test-quick: $(READY)  ## run one case of most tests (under 90 seconds once everything is compiled)

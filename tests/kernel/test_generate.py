@@ -14,6 +14,7 @@ import numpy as xp
 import pytest
 
 from helpers.running import imported, plain
+from robandit.kernel import generate
 from robandit.kernel.generate import Writer, out_of_line
 
 SCALE = 3.0
@@ -344,3 +345,57 @@ def test_rare_functions_are_not_inlined():
     writer.function(hot)
     assert "@_called\ndef rare(" in writer.text()
     assert "@_inlined\ndef hot(" in writer.text()
+
+
+# -- functions that were written before -----------------------------------------------------------------------------------
+
+
+def text_of(*entries):
+    writer = Writer()
+    for entry in entries:
+        writer.function(entry)
+    return writer.text()
+
+
+def one_more(x):
+    return SCALE * add(x, 1.0)
+
+
+def several(x):
+    return one_more(x) + times(x, SCALE)
+
+
+def test_a_function_of_several_texts_is_rewritten_once(monkeypatch):
+    generate._written.clear()
+    once = text_of(several), text_of(one_more)
+    monkeypatch.setattr(generate, "Rewriter", None)
+    assert (text_of(several), text_of(one_more)) == once
+
+
+def test_texts_do_not_depend_on_what_was_written_before():
+    """The names in a text depend on the rest of it: here there are two functions `add` and two constants."""
+
+    def elsewhere():
+        SCALE = 1.0
+
+        def add(x):
+            return SCALE * x
+
+        return add
+
+    texts = [(elsewhere(), several), (one_more, elsewhere()), (several,)]
+    alone = []
+    for entries in texts:
+        generate._written.clear()
+        alone.append(text_of(*entries))
+    assert [text_of(*entries) for entries in texts] == alone
+    assert [text_of(*entries) for entries in reversed(texts)] == alone[::-1]
+    assert "add_2" in alone[0]
+    assert "add_2" not in alone[2]
+
+
+def test_a_value_that_changed_since_is_written_anew(monkeypatch):
+    assert "SCALE = 3.0" in text_of(several)
+    monkeypatch.setitem(globals(), "SCALE", 4.0)
+    assert "SCALE = 4.0" in text_of(several)
+    assert "SCALE = 3.0" not in text_of(several)

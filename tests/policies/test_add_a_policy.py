@@ -55,6 +55,7 @@ def python(root, *words):
     """Run Python in the copy and return what it prints."""
     # The next process loads the byte code that this one stores.
     environment = os.environ | {"PYTHONPATH": str(root / "src"), "PYTHONDONTWRITEBYTECODE": ""}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the plugins take a second to import
     done = subprocess.run(
         [sys.executable, *words], cwd=root, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
@@ -79,6 +80,6 @@ print(rb.__file__, policy.name)
 
 def test_the_shared_tests_and_its_own_pass(copy):
     names = "SquareRoot or page or printed or test_admission or test_square_root"
-    passed = python(copy, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-k", names, *SHARED, *OWN)
+    passed = python(copy, "-m", "pytest", "-p", "xdist", "-p", "no:cacheprovider", "-rA", "-k", names, *SHARED, *OWN)
     assert all(f"PASSED {path}" in passed for path in OWN)
     assert passed.count("PASSED") > len(SHARED) + passed.count(f"PASSED {OWN[0]}") + passed.count(f"PASSED {OWN[1]}")

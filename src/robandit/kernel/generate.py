@@ -22,11 +22,12 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 from robandit.kernel.function_source import Bound, bound_parameters, identity, parse, unwrapped
-from robandit.kernel.literals import literal
+from robandit.kernel.literals import fingerprint, literal
 from robandit.kernel.rewrite import Rewriter
 
 __all__ = ["Writer", "out_of_line"]
@@ -44,6 +45,27 @@ def out_of_line(function: Function) -> Function:
     return function
 
 
+@dataclass
+class _Written:
+    """How a function was written, so that the next text need not rewrite it. Most functions are part of several kernels."""
+
+    function: Any  # kept alive, as are the functions in `steps`: keys are ids
+    name: str
+    steps: list[tuple[str, tuple[Any, ...], str]] = field(default_factory=list)
+    """What it made the writer do, in order: a method, its arguments, and the name that it returned."""
+    reads: list[tuple[Callable[[], Any], Any]] = field(default_factory=list)
+    uses: set[str] = field(default_factory=set)
+    text: str = ""
+    repeatable: bool = True
+
+    def is_current(self) -> bool:
+        """Return whether the function would read the same values."""
+        return all(fingerprint(get()) == value for get, value in self.reads)
+
+
+_written: dict[Any, _Written] = {}
+
+
 class Writer:
     """Writes functions into one text."""
 
@@ -56,6 +78,7 @@ class Writer:
         self._aliases: dict[str, str] = {}
         self._uses: dict[str, set[str]] = {}  # the names that a function or alias reads from outside
         self._alive: list[Any] = []  # keys are ids, so these objects must not be collected
+        self._now = _Written(None, "")  # the function that is being written
         self.reads: list[tuple[Callable[[], Any], Any]] = []  # lookup and fingerprint of each value that was read
 
     def text(self) -> str:
@@ -83,29 +106,60 @@ class Writer:
 
     def write(self, function: Any, bound: Bound) -> str:
         """Write a function with functions bound to some of its parameters; return its name."""
-        function = unwrapped(function)
+        name = self._write(unwrapped(function), bound)
+        self._now.steps.append(("write", (function, bound), name))
+        return name
+
+    def _write(self, function: Any, bound: Bound) -> str:
         key = (id(function), tuple((name, identity(value)) for name, value in bound))
         if key in self._names:
             return self._names[key]
         self._alive.append((function, bound))
+        known = _written.get(key)
+        if known is not None and known.is_current():
+            name = self._names[key] = self.fresh(function.__code__.co_name)
+            if name == known.name and all(getattr(self, method)(*given) == got for method, given, got in known.steps):
+                self.reads += known.reads
+                self._uses[name], self._functions[name] = known.uses, known.text
+                return name
         node = parse(function)
-        name = self._names[key] = self.fresh(node.name)
+        if key not in self._names:
+            self._names[key] = self.fresh(node.name)
+        node.name = self._names[key]
+        self._functions[node.name] = self._rewritten(node, function, bound, key)
+        return node.name
+
+    def _rewritten(self, node: ast.FunctionDef, function: Any, bound: Bound, key: Any) -> str:
+        before, self._now = self._now, _Written(function, node.name)
         # The code is recorded as a value that was read, since IPython's autoreload replaces it inside a function object.
-        self.reads.append((partial(getattr, function, "__code__"), function.__code__))
-        node.name = name
+        self.read(partial(getattr, function, "__code__"))
         for value in dict(bound).values():
             self.function(value)
-        self._uses[name] = Rewriter(self, function, dict(bound)).rewrite(node)
+        self._uses[node.name] = self._now.uses = Rewriter(self, function, dict(bound)).rewrite(node)
         decorator = "@_called" if getattr(function, "__out_of_line__", False) else "@_inlined"
-        self._functions[name] = f"{decorator}\n{ast.unparse(node)}\n"
-        return name
+        self._now.text = f"{decorator}\n{ast.unparse(node)}\n"
+        self.reads += self._now.reads
+        if self._now.repeatable:
+            _written[key] = self._now
+        text, self._now = self._now.text, before
+        return text
+
+    def read(self, get: Callable[[], Any]) -> Any:
+        """Return the value of ``get()``, and record that the text depends on it."""
+        value = get()
+        self._now.reads.append((get, fingerprint(value)))
+        return value
 
     def constant(self, name: str, value: Any) -> str:
         """Write a constant and return its name. Functions that read the same name and value share it."""
-        key = (name, literal(value))
+        return self._constant(name, literal(value))
+
+    def _constant(self, name: str, text: str) -> str:
+        key = (name, text)
         if key not in self._names:
             written = self._names[key] = self.fresh(name)
-            self._constants[written] = f"{written} = {key[1]}"
+            self._constants[written] = f"{written} = {text}"
+        self._now.steps.append(("_constant", key, self._names[key]))
         return self._names[key]
 
     def alias(self, name: str, taken: set[str]) -> str:
@@ -115,6 +169,7 @@ class Writer:
         other = self.fresh(name, taken)
         self._aliases[other] = f"{other} = {name}"
         self._uses[other] = {name}
+        self._now.repeatable = False  # a second try would make a second alias
         return other
 
     def fresh(self, name: str, taken: Collection[str] = ()) -> str:

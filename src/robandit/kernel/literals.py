@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ def literal(value: Any) -> str:
 
 def fingerprint(value: Any) -> Any:
     """Return the literal of a value, since arrays change in place, or its identity if it has none. It detects changed values."""
+    if isinstance(value, (FunctionType, ModuleType, type)):  # most values that hooks read, and an error takes longer
+        return value
     try:
         return literal(value)
     except TypeError:

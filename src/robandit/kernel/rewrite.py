@@ -15,7 +15,7 @@ import numpy as np
 
 from robandit.errors import KernelError
 from robandit.kernel.function_source import bound_parameters, is_function, unwrapped
-from robandit.kernel.literals import fingerprint, literal
+from robandit.kernel.literals import literal
 
 if TYPE_CHECKING:
     from robandit.kernel.generate import Writer
@@ -48,6 +48,7 @@ class Rewriter(ast.NodeTransformer):
         self.writer, self.function, self.name, self.bound = writer, function, function.__qualname__, bound
         self.closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         self.locals: set[str] = set()
+        self.outside: dict[str, Any] = {}  # values of outside names: most are looked up several times
 
     def rewrite(self, node: ast.FunctionDef) -> set[str]:
         """Rewrite the function in place; return the names that it now reads from outside."""
@@ -72,7 +73,7 @@ class Rewriter(ast.NodeTransformer):
 
     def defaults(self, parameters: list[ast.arg]) -> list[ast.expr]:
         """Return the default values as literals. Python computed them at the 'def'; their expressions may have changed since."""
-        values = self.read(partial(getattr, self.function, "__defaults__")) or ()
+        values = self.writer.read(partial(getattr, self.function, "__defaults__")) or ()
         literals: list[ast.expr] = []
         for argument, value in zip(parameters[len(parameters) - len(values) :], values, strict=True):
             if argument.arg in self.bound:
@@ -150,7 +151,10 @@ class Rewriter(ast.NodeTransformer):
         if isinstance(node, ast.Name) and node.id not in self.locals:
             if node.id in self.bound:
                 return self.bound[node.id]
-            value = self.read(partial(_outer, node.id, self.closure.get(node.id), self.function.__globals__))
+            if node.id not in self.outside:
+                get = partial(_outer, node.id, self.closure.get(node.id), self.function.__globals__)
+                self.outside[node.id] = self.writer.read(get)
+            value = self.outside[node.id]
             if value is _UNKNOWN:
                 raise KernelError(f"{self.name} reads {node.id}, which is not defined")
             return value
@@ -162,16 +166,10 @@ class Rewriter(ast.NodeTransformer):
                     raise KernelError(f"{self.name} reads np.random, which Robandit's seeds do not control: {hint}")
                 return _UNKNOWN  # np.sqrt or math.log: kept, and only the module's name is rewritten
             if isinstance(base, (types.ModuleType, type)) and hasattr(base, node.attr):
-                return self.read(partial(getattr, base, node.attr, None))
+                return self.writer.read(partial(getattr, base, node.attr, None))
             if isinstance(base, types.ModuleType):
                 raise KernelError(f"{self.name} reads {ast.unparse(node)}, which is not defined")
         return _UNKNOWN
-
-    def read(self, get: Callable[[], Any]) -> Any:
-        """Return the value of ``get()``, and record that the text depends on it."""
-        value = get()
-        self.writer.reads.append((get, fingerprint(value)))
-        return value
 
 
 def _outer(name: str, cell: types.CellType | None, namespace: dict[str, Any]) -> Any:
