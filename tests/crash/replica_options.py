@@ -116,7 +116,7 @@ def _skipped_tail() -> None:
     """Do not learn what other replicas stored."""
     from robandit.decisions.replica import Replica
 
-    def skip(self: Any, experiment: Any, tail: Any) -> None:
+    def skip(self: Any, experiment: Any, line: Any, tail: Any) -> None:
         if tail:
             experiment.seq = max(experiment.seq, tail[-1].seq)
 

@@ -93,6 +93,8 @@ class _Line:
         """Held while the state is ahead of the log, or is loaded again."""
         self.ahead = False
         """Whether the state has events that may not be stored. It must then be loaded again."""
+        self.last: Event | None = None
+        """The last event in the state, if it is known."""
 
 
 class _Work:
@@ -310,15 +312,15 @@ class Replica(BaseEngine):
         while True:
             await self._be_on_the_log(experiment, line)
             turn = await asyncio.get_running_loop().run_in_executor(
-                self._for_turns, self.store.turn, experiment.number, experiment.seq, ids
+                self._for_turns, self.store.turn, experiment.number, _before(experiment), ids
             )
             async with line.state:
                 try:
                     if turn.head is None:
                         self._forget(experiment)
                         raise _Gone
-                    self._apply(experiment, turn.tail)
-                    if experiment.seq > turn.head:  # somebody has restored a backup of the database
+                    self._apply(experiment, line, turn.tail)
+                    if experiment.seq > turn.head:
                         line.ahead = True
                     elif experiment.seq == turn.head and not line.ahead:
                         await self._use(turn, experiment, line, calls)
@@ -351,6 +353,7 @@ class Replica(BaseEngine):
             self._on_commit(Committed(work.events, time.perf_counter() - start))
         experiment.recent.clear()
         line.ahead = False
+        line.last = work.events[-1] if work.events else line.last
         self._unstored.discard(line)
         if work.removed:
             self._forget(experiment)
@@ -391,16 +394,20 @@ class Replica(BaseEngine):
         while True:
             await self._be_on_the_log(experiment, line)
             after = experiment.seq
-            head, tail = await self._in_thread(self.store.tail, experiment.number, after)
+            head, tail = await self._in_thread(self.store.tail, experiment.number, _before(experiment))
             async with line.state:
                 if head is None:
                     self._forget(experiment)
                     raise _Gone
-                if not line.ahead and experiment.seq >= after:
-                    self._apply(experiment, tail)
-                    if experiment.seq >= head:
+                if not line.ahead and head < after:
+                    line.ahead = True
+                elif not line.ahead and experiment.seq >= after:
+                    self._apply(experiment, line, tail)
+                    if experiment.seq >= head and not line.ahead:
                         return look(experiment)
-                    missing += not tail  # once is possible, if the experiment is removed between two statements
+                    missing += not any(
+                        event.seq > after for event in tail
+                    )  # once is possible, if the experiment is removed between two statements
             if missing > 1:
                 raise CorruptFile(f"event {after + 1} of experiment {experiment.name!r} is missing: restore a backup")
             await asyncio.sleep(0)
@@ -416,14 +423,24 @@ class Replica(BaseEngine):
                 )
                 experiment.restore((await self._loaded(stored)).snapshot().content)
                 experiment.recent.clear()
-                line.ahead = False
+                line.ahead, line.last = False, None
                 self._unstored.discard(line)
 
-    def _apply(self, experiment: Experiment, tail: Sequence[Event]) -> None:
-        """Apply events that follow. Some may be applied already."""
+    def _apply(self, experiment: Experiment, line: _Line, tail: Sequence[Event]) -> None:
+        """Apply events that follow. Some may be applied already.
+
+        A database that was restored from a backup, or a standby that took over, may have lost the last events, and got others since
+        then. So the last event in the state must be in the log; otherwise the state is not that of the log.
+        """
         for event in tail:
+            if event.seq == experiment.seq and line.last not in (None, event):
+                line.ahead = True
+            if line.ahead:
+                return
             if event.seq > experiment.seq:
                 experiment.apply(event)
+            if event.seq == experiment.seq:
+                line.last = event
 
     async def settled(self) -> None:
         """See `BaseEngine`. Raises `StoreUnavailable` if something will not be stored."""
@@ -574,6 +591,11 @@ class Replica(BaseEngine):
         self.store.close()
         self._for_turns.shutdown()
         self._threads.shutdown()
+
+
+def _before(experiment: Experiment) -> int:
+    """Return the number after which to read the log: the last known event is read again, and compared."""
+    return max(experiment.seq - 1, 0)
 
 
 def _nothing(experiment: Experiment) -> None:
