@@ -39,6 +39,7 @@ def _shorten() -> None:
         "lock_timeout": f"'{LOCK}s'",
         "idle_in_transaction_session_timeout": f"'{IDLE}s'",
         "statement_timeout": f"'{STATEMENT}s'",
+        "tcp_user_timeout": f"'{STATEMENT}s'",
     }
     connections.STUCK = LONGEST_TIMEOUT
 

@@ -1,5 +1,6 @@
 """Connections to PostgreSQL that fail in the middle."""
 
+import sys
 import threading
 import time
 
@@ -9,6 +10,7 @@ import pytest
 from helpers.tcp_proxy import TcpProxy
 from robandit.errors import StoreUnavailable
 from robandit.storage import connections
+from robandit.storage.base import Create, Event
 from robandit.storage.postgres import PostgresStore
 
 
@@ -60,3 +62,29 @@ def test_a_network_that_swallows_the_first_statement(postgres_url, monkeypatch):
             thread.join(0.01)
         assert len(errors) == 1
         pool.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PostgreSQL's tcp_user_timeout needs Linux")
+def test_a_client_that_stops_reading_loses_its_turn(postgres_url, monkeypatch):
+    """PostgreSQL is not idle while it sends an answer, and no limit of statements ends it then."""
+    assert "tcp_user_timeout" in connections._LIMITS
+    monkeypatch.setitem(connections._LIMITS, "tcp_user_timeout", "'0.5s'")
+    monkeypatch.setitem(connections._LIMITS, "lock_timeout", "'60s'")
+    monkeypatch.setitem(connections._LIMITS, "statement_timeout", "'60s'")
+    store = PostgresStore(postgres_url)
+    store.commit([Event(1, 1, "created", "1", b"{}", 1.0)], [Create(1, "x", b"{}")])
+    pool = connections.Connections(postgres_url)
+    stopped, _ = pool.begin(lambda db: db.execute("SELECT 1"))
+    long = "SELECT repeat('x', 1000) FROM generate_series(1, 100000)"
+    stopped.pgconn.send_query(f"BEGIN; SELECT FROM experiment WHERE number = 1 FOR UPDATE; {long}".encode())
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        sending = "SELECT FROM pg_stat_activity WHERE wait_event = 'ClientWrite' AND datname = current_database()"
+        until = time.monotonic() + 60
+        while not other.execute(sending).fetchall():
+            assert time.monotonic() < until
+    turn = store.turn(1, 0, [])
+    assert turn.head == 1
+    turn.cancel()
+    stopped.close()
+    pool.close()
+    store.close()

@@ -46,6 +46,7 @@ _LIMITS = {
     "lock_timeout": f"'{LOCK}s'",
     "idle_in_transaction_session_timeout": f"'{IDLE_IN_TURN}s'",
     "statement_timeout": f"'{STATEMENT}s'",
+    "tcp_user_timeout": f"'{STATEMENT}s'",  # of a client that stops before it has read a long answer: the others do not end it
     "search_path": "robandit",
     "extra_float_digits": "1",  # floats as texts that read back the same
     "default_transaction_isolation": "'read committed'",
