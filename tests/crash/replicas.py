@@ -165,7 +165,7 @@ class Fleet:
         try:
             self.begin_load()
             for number in range(1, faults + 1):
-                time.sleep(self.random.uniform(0.02, 0.4))
+                time.sleep(self.random.uniform(0.02, 0.3))
                 fault(self)
                 self.check(thoroughly=number % thorough == 0)
             time.sleep(0.1)
@@ -401,15 +401,15 @@ class Mode(NamedTuple):
 MODES = {
     "kills": Mode(kill, 500),
     "database-kills": Mode(kill_database, 50),
-    "cuts": Mode(cut, 100, proxies=True),
-    "delays": Mode(delay, 20, proxies=True),
-    "stalls": Mode(stall, 8, proxies=True),
-    "refusals": Mode(refuse, 30, proxies=True),
-    "lost-commits": Mode(lose_commit, 100, proxies=True),
-    "lost-databases": Mode(lose_database, 40, proxies=True),
-    "pauses": Mode(pause, 12),
-    "skewed-kills": Mode(kill, 40, skewed=True),
-    "everything": Mode(everything, 5, proxies=True, skewed=True),
+    "cuts": Mode(cut, 60, proxies=True),
+    "delays": Mode(delay, 12, proxies=True),
+    "stalls": Mode(stall, 6, proxies=True),
+    "refusals": Mode(refuse, 25, proxies=True),
+    "lost-commits": Mode(lose_commit, 60, proxies=True),
+    "lost-databases": Mode(lose_database, 25, proxies=True),
+    "pauses": Mode(pause, 8),
+    "skewed-kills": Mode(kill, 30, skewed=True),
+    "everything": Mode(everything, 3, proxies=True, skewed=True),
 }
 
 

@@ -23,7 +23,7 @@ def server():
 
 def test_faults_lose_nothing(zygote, server):
     """Kills of replicas and of PostgreSQL, connections that are cut, slow, lost or stalled, pauses, and clocks that differ."""
-    totals = run("everything", amount(1, 10), 7, zygote=zygote, server=server, replicas=2, clients=8)
+    totals = run("everything", amount(1, 10), 7, zygote=zygote, server=server, replicas=2, clients=6)
     figures = totals.figures
     assert figures["twice"] == 0
     # All that the round is for has happened.
