@@ -38,6 +38,7 @@ TESTED_ELSEWHERE = {
     "how-to/client.md": "tests/e2e/test_client_page.py",
     "how-to/cluster.md": "tests/e2e/test_cluster_page.py",
     "how-to/recorded-rewards.md": "tests/e2e/test_documents.py",
+    "how-to/move-and-archive.md": "tests/service/test_archive_command.py",
     "how-to/serve.md": "tests/e2e/test_serve_page.py",
     "service-in-five-minutes.md": "tests/e2e/test_service_tutorial.py",
 }

@@ -117,7 +117,7 @@ def _skipped_tail() -> None:
     """Do not learn what other replicas stored."""
     from robandit.decisions.replica import Replica
 
-    def skip(self: Any, experiment: Any, line: Any, tail: Any) -> None:
+    def skip(self: Any, experiment: Any, line: Any, head: int, tail: Any) -> None:
         if tail:
             experiment.seq = max(experiment.seq, tail[-1].seq)
 

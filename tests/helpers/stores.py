@@ -61,7 +61,7 @@ def everything(store):
 
 def all_events(reader, number):
     found = []
-    while more := reader.events(number, len(found), most=700):
+    while more := reader.events(number, found[-1].seq if found else 0, most=700):
         found += more
     return found
 

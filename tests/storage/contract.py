@@ -26,6 +26,7 @@ from robandit.errors import CorruptFile, NewerFile, StoreError
 from robandit.storage import AuditEntry, Event, StoredExperiment, StoredKey, open_store
 from robandit.storage.base import (
     MOST_TAIL,
+    Archive,
     Audit,
     Clash,
     Create,
@@ -509,6 +510,123 @@ class StoreContract:
         assert found["experiments"][0].epoch == 1
         assert len(found["events"][0]) == 3
 
+    # --- archived events ----------------------------------------------------------------------------------------------
+
+    def test_a_base_stands_in_place_of_the_first_events(self, filled):
+        filled.commit([event(seq) for seq in range(3, 11)], [Snapshot(1, 4, b"4"), Snapshot(1, 10, b"10")])
+        filled.commit((), [Archive(1, 6, b"base")])
+        with reading(filled) as reader:
+            assert reader.snapshots(1) == [(10, b"10"), (6, b"base")]  # that of event 4 would lack the events after it
+            assert (reader.archived(1), reader.archived(2), reader.archived(9)) == (6, 0, 0)
+        while filled.tidy():
+            pass
+        with reading(filled) as reader:
+            assert reader.events(1) == [event(seq) for seq in range(7, 11)]
+            assert reader.find(1, "decided", "6") is None
+            assert reader.events(2) == [event(1, number=2)]
+        filled.commit([event(11), event(12, id="6")], ())  # the log goes on, and the id is free
+        with pytest.raises(StoreError):
+            filled.commit([event(1)], ())
+
+    def test_a_base_is_replaced_by_a_newer_one_only(self, filled):
+        filled.commit([event(3), event(4)], [Archive(1, 3, b"3")])
+        filled.commit((), [Archive(1, 2, b"older"), Archive(2, 2, b"beyond the log"), Archive(9, 1, b"unknown")])
+        with reading(filled) as reader:
+            assert reader.snapshots(1) == [(3, b"3")]
+            assert reader.snapshots(2) == reader.snapshots(9) == []
+        filled.commit((), [Archive(1, 3, b"again")])
+        with reading(filled) as reader:
+            assert reader.snapshots(1) == [(3, b"again")]
+        filled.commit((), [Archive(1, 4, b"4")])
+        while filled.tidy():
+            pass
+        with reading(filled) as reader:
+            assert (reader.snapshots(1), reader.events(1)) == ([(4, b"4")], [])
+        filled.commit([event(5)], ())
+
+    def test_a_base_outlives_snapshots_and_resets_and_goes_with_its_experiment(self, filled):
+        filled.commit([event(3), event(4)], [Archive(1, 2, b"base")])
+        filled.commit((), [Snapshot(1, 3, b"3"), Snapshot(1, 4, b"4")])
+        filled.commit([event(5)], [Snapshot(1, 5, b"5")])
+        with reading(filled) as reader:
+            assert reader.snapshots(1) == [(5, b"5"), (4, b"4"), (2, b"base")]
+        filled.commit((), [NewEpoch(1, 1)])
+        with reading(filled) as reader:
+            assert reader.snapshots(1) == [(2, b"base")]
+        filled.commit((), [Archive(2, 1, b"late"), Remove(1), Remove(2)])
+        with reading(filled) as reader:
+            assert reader.snapshots(1) == reader.snapshots(2) == []
+            assert reader.archived(1) == 0
+
+    def test_a_log_can_begin_after_a_base(self, store):
+        store.commit((), [Create(1, "one", b"{}"), Archive(1, 7, b"base")])
+        with pytest.raises(StoreError):
+            store.commit([event(1)], ())
+        store.commit([event(8)], ())
+        with reading(store) as reader:
+            assert (reader.experiments()[0].head, reader.events(1)) == (8, [event(8)])
+
+    def test_archived_events_are_removed_in_several_steps_also_after_a_restart(self, location):
+        many = self.rows_per_tidy + 10
+        with opened(location, durability="off") as store:
+            store.commit((), [Create(1, "one", b"{}"), Create(2, "two", b"{}")])
+            store.commit([event(seq) for seq in range(1, many + 6)], [Archive(1, many, b"base")])
+            store.commit([event(1, number=2), event(2, number=2)], [Archive(2, 1, b"base")])
+            assert store.tidy()
+            with reading(store) as reader:
+                left = len(reader.events(1, most=many)) + len(reader.events(2))
+            assert 0 < many + 7 - left <= self.rows_per_tidy
+        with opened(location, durability="off") as store:
+            while store.tidy():
+                pass
+            with reading(store) as reader:
+                assert [each.seq for each in reader.events(1)] == list(range(many + 1, many + 6))
+                assert [each.seq for each in reader.events(2)] == [2]
+
+    def test_the_first_event_since_a_time_is_one_that_is_left(self, filled):
+        filled.commit([event(seq, time=10.0 * seq) for seq in range(3, 21)], [Archive(1, 8, b"base")])
+        for _ in range(2):  # before and after the events are removed
+            with reading(filled) as reader:
+                left = [each.seq for each in reader.events(1)]
+                assert reader.first_since(1, 0.5, 20) == left[0]
+                assert reader.first_since(1, 150.0, 20) == 15
+                assert reader.first_since(1, 200.5, 20) == 21
+            while filled.tidy():
+                pass
+        filled.commit((), [Archive(1, 20, b"base")])
+        while filled.tidy():
+            pass
+        with reading(filled) as reader:
+            assert reader.first_since(1, 0.5, 20) == 21
+
+    # --- copies -------------------------------------------------------------------------------------------------------
+
+    def test_an_incomplete_copy_is_refused_by_name_until_it_is_published(self, location):
+        with opened(location, new=True) as store:
+            store.commit((), [Create(1, "one", b"{}")])
+        for new in (False, True):
+            with pytest.raises(
+                StoreError, match=r"is an incomplete copy of robandit migrate-store: remove .*, and migrate"
+            ):
+                open_store(location, new=new)
+
+    def test_a_published_copy_is_a_store_like_any_other(self, location):
+        with opened(location, new=True) as store:
+            store.commit((), [Create(1, "one", b"{}")])
+            store.publish()
+        with opened(location) as store:
+            assert [each.name for each in everything(store)["experiments"]] == ["one"]
+        with pytest.raises(StoreError, match="has data"):
+            open_store(location, new=True)
+
+    def test_a_frozen_store_is_read_by_its_only_user(self, filled):
+        before = everything(filled)
+        with filled.frozen() as reader:
+            assert reader.experiments() == before["experiments"]
+            assert [reader.events(1), reader.events(2)] == before["events"]
+            assert (reader.keys(), reader.audit(), reader.archived(1)) == (before["keys"], before["audit"], 0)
+        filled.commit([event(3)], ())
+
 
 class ExclusiveContract(StoreContract):
     """The contract of a store that one process at a time has open for writing."""
@@ -671,6 +789,12 @@ class SharedContract(StoreContract):
             thread.join(60)
         assert sorted(made) == [False] * 5 + [True]
         assert len(everything(store)["keys"]) == 1
+
+    def test_a_store_is_not_frozen_while_another_process_uses_it(self, filled, location):
+        with opened(location) as other:
+            other.pulse()
+            with pytest.raises(StoreError, match=r"is used by another server .*: stop all"), filled.frozen():
+                pass
 
     def test_one_server_makes_the_schema_and_the_others_wait(self, location):
         processes = [subprocess.Popen([sys.executable, "-c", OPENER, location]) for _ in range(4)]

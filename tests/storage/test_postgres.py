@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from helpers.ports import free_port
-from helpers.stores import event, everything, opened
+from helpers.stores import event, everything, key, opened
 from robandit.errors import CorruptFile, InvalidInput, StoreError, StoreUnavailable
 from robandit.storage import connections, open_store
-from robandit.storage.base import Create
+from robandit.storage.base import Create, PutKey, Snapshot
 from robandit.storage.locations import back_up, without_password
 from storage.contract import SharedContract
 
@@ -33,6 +33,21 @@ class TestPostgres(SharedContract):
     def damage(self, location):
         with psycopg.connect(location) as db:
             db.execute("DROP TABLE robandit.snapshot")
+
+    def test_who_comes_while_a_store_is_frozen_can_read_but_not_write(self, filled, location, monkeypatch):
+        monkeypatch.setitem(connections._LIMITS, "lock_timeout", "'0.2s'")
+        with filled.frozen() as reader, opened(location) as late:
+            assert late.tail(1, 0) == (2, [event(1), event(2)])
+            for attempt in (
+                lambda: late.turn(1, 2, []).commit([event(3)], ()),
+                lambda: late.commit((), [Create(3, "three", b"{}")]),
+                lambda: late.commit((), [PutKey(key("new"))]),
+                lambda: late.commit((), [Snapshot(1, 2, b"new")]),
+            ):
+                with pytest.raises(StoreUnavailable, match="lock timeout"):
+                    attempt()
+            assert reader.events(1) == [event(1), event(2)]
+        filled.commit([event(3)], ())
 
 
 # --- addresses ------------------------------------------------------------------------------------------------------------

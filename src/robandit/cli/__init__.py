@@ -25,12 +25,14 @@ def application() -> cyclopts.App:
 
     from robandit import __version__
     from robandit.cli import keys, results, spec
+    from robandit.cli.archive import archive
     from robandit.cli.backup import backup
     from robandit.cli.compare import compare
     from robandit.cli.completion import completion
     from robandit.cli.diagnose import diagnose
     from robandit.cli.doctor import doctor
     from robandit.cli.estimators import coverage, estimates
+    from robandit.cli.migrate_store import migrate_store
     from robandit.cli.plan import plan
     from robandit.cli.policies import policies
     from robandit.cli.precompile import precompile
@@ -57,6 +59,8 @@ def application() -> cyclopts.App:
         verify,
         serve,
         backup,
+        migrate_store,
+        archive,
         doctor,
         precompile,
         completion,

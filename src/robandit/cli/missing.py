@@ -51,8 +51,12 @@ EXAMPLES = {
     "--workers": ("an integer", "4"),
     "FILE": ("a file", "experiment.toml"),
     "FOLDER": ("a run folder", "results"),
+    "archive FOLDER": ("a folder", "old-events --days 90"),
     "ID": ("an id", "4f1c22d09ab1"),
+    "SOURCE": ("a location", "sqlite:robandit.db"),
     "SPEC": ("a file", "experiment.toml"),
+    "TARGET": ("a path", "robandit-backup.db"),
+    "migrate-store TARGET": ("a location", "sqlite:robandit.db postgresql://robandit@db.example.org/robandit"),
 }
 BY_TYPE: dict[Any, tuple[str, str]] = {
     int: ("an integer", "100"),

@@ -87,6 +87,7 @@ class Engine(BaseEngine):
             compile = "now"
         experiment = restored(snapshots, stored.head, lambda: self._empty(stored, compile))
         self._snapshots[stored.number] = experiment.seq
+        experiment.has_archive = self.reader.archived(stored.number) > 0  # nobody else writes: it stays so
         for _ in fold(self.reader, experiment, stored.head):
             await asyncio.sleep(0)
         return experiment
@@ -214,6 +215,7 @@ class Engine(BaseEngine):
         encoded = msgspec.json.encode(asked)
         stored = StoredExperiment(self._next_number, name, 0, 0, encoded)
         experiment = self._empty(stored, self._compile)  # raises if the policy cannot be made
+        experiment.has_archive = False
         self._next_number += 1
         self._add(experiment)
         self._commit.submit((), (Create(stored.number, name, encoded),))

@@ -97,6 +97,8 @@ class Experiment:
         """The number of events of each kind since the last reset."""
         self.recent: dict[tuple[str, str], Recorded] = {}
         """Events that may not be stored yet, by kind and id."""
+        self.has_archive = True
+        """Whether events may be archived, so that the log may lack the beginning of a decision."""
         self._own_ids: dict[str, str] = {}
         """The ids in the bandit of open decisions with an id of the client."""
         self._public_ids: dict[str, str] = {}
@@ -154,6 +156,10 @@ class Experiment:
             made = self.recorded(events.Decided, id)
             if made is not None:
                 return _same_request(made, names, arm, context)
+            if self.is_open(id) or (self.has_archive and self._has_ended(id)):
+                raise Conflict(
+                    f"decision {formatted(id)} was made before, and is archived: use a new id for a new decision"
+                )
             if self.bandit.may_issue(id):
                 raise invalid("id", id, "an id that is not of the form of this server's own", hint="choose another one")
         if self.paused and arm is None:
@@ -385,6 +391,10 @@ class Experiment:
     def is_open(self, id: str) -> bool:
         """Return whether a decision waits for its reward."""
         return self._open_decision(id) is not None
+
+    def _has_ended(self, id: str) -> bool:
+        """Return whether the log has the end of a decision. It has one end of a kind, so the id cannot be used again."""
+        return any(self.recorded(kind, id) is not None for kind in (events.Rewarded, events.Expired, events.Late))
 
     def recorded(self, kind: type[Any], id: str) -> Recorded | None:
         """Return the event of a kind with an id, also if it is not stored yet."""

@@ -32,7 +32,7 @@ import msgspec
 from robandit import __version__
 from robandit.decisions.base import LONG_TAIL, MOST_WAITING, SNAPSHOT_EVERY, BaseEngine, T, removal_detail
 from robandit.decisions.experiment import ID, Experiment
-from robandit.decisions.restoring import empty, restored
+from robandit.decisions.restoring import empty, missing, restored
 from robandit.decisions.settings import NAME
 from robandit.errors import CorruptFile, NotFound, Overloaded, StoreError, StoreUnavailable, formatted
 from robandit.live.engine import Compile
@@ -198,7 +198,21 @@ class Replica(BaseEngine):
         return empty(stored, clock=self._clock, find=self._find, emit=self._emit, compile=compile)
 
     async def _loaded(self, stored: StoredExperiment) -> Experiment:
-        """Return an experiment with the state of its log: the newest snapshot, then the events after it."""
+        """Return an experiment with the state of its log. If events are archived meanwhile, begin again."""
+        number = stored.number
+        while True:
+            archived = await self._archived(number)
+            try:
+                return await self._folded(stored)
+            except CorruptFile:
+                if await self._archived(number) == archived:
+                    raise
+
+    async def _archived(self, number: int) -> int:
+        return await self._in_thread(self.store.read, lambda reader: reader.archived(number))
+
+    async def _folded(self, stored: StoredExperiment) -> Experiment:
+        """Return the newest snapshot of an experiment with the events after it."""
         number = stored.number
         snapshots = await self._in_thread(self.store.read, lambda reader: reader.snapshots(number))
         head, _ = await self._in_thread(self.store.tail, number, stored.head)
@@ -209,9 +223,11 @@ class Replica(BaseEngine):
             compile = "now"
         experiment = restored(snapshots, head, lambda: self._empty(stored, compile))
         while experiment.seq < head:
-            _, events = await self._in_thread(self.store.tail, number, experiment.seq)
-            if not events:  # removed meanwhile
+            present, events = await self._in_thread(self.store.tail, number, experiment.seq)
+            if present is None or present < head:  # removed meanwhile, or a backup of the database was restored
                 raise _Gone
+            if not events or events[0].seq != experiment.seq + 1:
+                raise missing(experiment, await self._archived(number))
             experiment.apply_all(events)
             await asyncio.sleep(0)
         return experiment
@@ -319,7 +335,7 @@ class Replica(BaseEngine):
                     if turn.head is None:
                         self._forget(experiment)
                         raise _Gone
-                    self._apply(experiment, line, turn.tail)
+                    self._apply(experiment, line, turn.head, turn.tail)
                     if experiment.seq > turn.head:
                         line.ahead = True
                     elif experiment.seq == turn.head and not line.ahead:
@@ -390,7 +406,6 @@ class Replica(BaseEngine):
         line = self._lines.get(experiment.number)
         if line is None:
             raise _Gone
-        missing = 0
         while True:
             await self._be_on_the_log(experiment, line)
             after = experiment.seq
@@ -402,14 +417,9 @@ class Replica(BaseEngine):
                 if not line.ahead and head < after:
                     line.ahead = True
                 elif not line.ahead and experiment.seq >= after:
-                    self._apply(experiment, line, tail)
+                    self._apply(experiment, line, head, tail)
                     if experiment.seq >= head and not line.ahead:
                         return look(experiment)
-                    missing += not any(
-                        event.seq > after for event in tail
-                    )  # once is possible, if the experiment is removed between two statements
-            if missing > 1:
-                raise CorruptFile(f"event {after + 1} of experiment {experiment.name!r} is missing: restore a backup")
             await asyncio.sleep(0)
 
     async def _be_on_the_log(self, experiment: Experiment, line: _Line) -> None:
@@ -426,12 +436,17 @@ class Replica(BaseEngine):
                 line.ahead, line.last = False, None
                 self._unstored.discard(line)
 
-    def _apply(self, experiment: Experiment, line: _Line, tail: Sequence[Event]) -> None:
+    def _apply(self, experiment: Experiment, line: _Line, head: int, tail: Sequence[Event]) -> None:
         """Apply events that follow. Some may be applied already.
 
-        A database that was restored from a backup, or a standby that took over, may have lost the last events, and got others since
-        then. So the last event in the state must be in the log; otherwise the state is not that of the log.
+        If some are not in the log, they were archived before this server has seen them: the state must be loaded again. The same
+        holds if the last event in the state is another one in the log: a backup was restored, or a standby took over, which lacked
+        the last events.
         """
+        first = tail[0].seq if tail else head + 1
+        if first > experiment.seq + 1:
+            line.ahead = True
+            return
         for event in tail:
             if event.seq == experiment.seq and line.last not in (None, event):
                 line.ahead = True
@@ -509,7 +524,7 @@ class Replica(BaseEngine):
             traceback.print_exc()
 
     async def _tidy(self) -> None:
-        """Remove events of removed experiments."""
+        """Remove events of removed experiments, and archived ones."""
         with suppress(StoreError):  # the next server, or the next change, does it
             while await self._in_thread(self.store.tidy):
                 await asyncio.sleep(PULSE)

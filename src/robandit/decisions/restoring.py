@@ -34,13 +34,16 @@ def empty(
 
 
 def restored(snapshots: Sequence[tuple[int, bytes]], last: int, make: Callable[[], Experiment]) -> Experiment:
-    """Return an experiment that continues from the newest usable snapshot up to event ``last``, or from the beginning."""
+    """Return an experiment that continues from the newest usable snapshot up to event ``last``, or from the beginning.
+
+    If events are archived, the last snapshot is the base, see `robandit.storage.base.Archive`.
+    """
     for seq, content in snapshots:
         if seq <= last:
             experiment = make()
             try:
                 experiment.restore(content)
-            except (RobanditError, msgspec.MsgspecError):  # the log has it all
+            except (RobanditError, msgspec.MsgspecError):  # the log has it all, if nothing is archived
                 continue
             return experiment
     return make()
@@ -50,22 +53,38 @@ def fold(reader: Reader, experiment: Experiment, last: int) -> Iterator[None]:
     """Apply the events up to ``last``. Yields between portions of some milliseconds."""
     while experiment.seq < last:
         events = reader.events(experiment.number, experiment.seq, min(EVENTS_AT_ONCE, last - experiment.seq))
-        if not events:
-            raise CorruptFile(
-                f"event {experiment.seq + 1} of experiment {experiment.name!r} is missing: restore a backup"
-            )
+        if not events or events[0].seq != experiment.seq + 1:
+            raise missing(experiment, reader.archived(experiment.number))
         experiment.apply_all(events)
         yield
 
 
-def state_before(reader: Reader, stored: StoredExperiment, seq: int) -> Experiment:
+def state_before(reader: Reader, stored: StoredExperiment, seq: int, *, compile: Compile = "background") -> Experiment:
     """Return the experiment as it was right before an event.
 
     Storing all estimates with every decision would cost a hundred times as much as the decision. So the log is folded again, from
     the newest snapshot before the event. This takes about 10 us per event: at most half a second after the last snapshot but one,
-    and 10 seconds per million events from the beginning of the log.
+    and 10 seconds per million events from the beginning of the log. If events are archived meanwhile, it begins again.
     """
-    experiment = restored(reader.snapshots(stored.number), seq - 1, lambda: empty(stored))
-    for _ in fold(reader, experiment, seq - 1):
-        pass
-    return experiment
+    while True:
+        archived = reader.archived(stored.number)
+        experiment = restored(reader.snapshots(stored.number), seq - 1, lambda: empty(stored, compile=compile))
+        try:
+            for _ in fold(reader, experiment, seq - 1):
+                pass
+            return experiment
+        except CorruptFile:
+            if reader.archived(stored.number) == archived:
+                raise
+
+
+def missing(experiment: Experiment, archived: int) -> CorruptFile:
+    """Return the error that the event after the state of an experiment is not in the log."""
+    first, name = experiment.seq + 1, experiment.name
+    if first > archived:
+        return CorruptFile(f"event {first} of experiment {name!r} is missing: restore a backup")
+    files = f"{name}.{experiment.number}.*.parquet"
+    return CorruptFile(
+        f"the state of experiment {name!r} after event {archived} cannot be read, and the events before it are archived: "
+        f"make it again with robandit archive FOLDER --restore, from the files {files}, or restore a backup"
+    )

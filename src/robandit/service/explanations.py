@@ -40,7 +40,9 @@ class Explanations:
             settings = msgspec.json.encode(experiment.settings)
             stored = StoredExperiment(experiment.number, name, 0, 0, settings)
             async with self._turn:
-                story = await asyncio.to_thread(self._engine.store.read, lambda reader: _story(reader, stored, id))
+                story, archived = await asyncio.to_thread(
+                    self._engine.store.read, lambda reader: (_story(reader, stored, id), reader.archived(stored.number))
+                )
         except CorruptFile:
             if self._engine.experiments.get(name) is not experiment:
                 raise NotFound(f"experiment {name!r} was removed meanwhile") from None
@@ -48,7 +50,8 @@ class Explanations:
         finally:
             self._waiting -= 1
         if story is None:
-            raise NotFound(f"decision {formatted(id)} is not known in experiment {name!r}")
+            known = f"; its events up to {archived} are archived" if archived else ""
+            raise NotFound(f"decision {formatted(id)} is not known in experiment {name!r}{known}")
         return _explanation(experiment, story, is_open)
 
 
@@ -71,7 +74,12 @@ def _story(reader: Reader, stored: StoredExperiment, id: str) -> _Story | None:
     made = found(events.Decided) if ID.fullmatch(id) else None
     if made is None:
         return None
-    then = state_before(reader, stored, made.event.seq)
+    try:
+        then = state_before(reader, stored, made.event.seq)
+    except CorruptFile:
+        if reader.archived(stored.number) < made.event.seq:
+            raise
+        return None  # archived, and about to be removed from the log
     ends = found(events.Rewarded), found(events.Late), found(events.Expired)
     return _Story(made, then.version, arm_estimates(then.bandit.estimates(), None), *ends)
 

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from robandit.decisions.events import decoded, payload_of
-from robandit.errors import Overloaded
+from robandit.errors import Overloaded, StoreError
 from robandit.service import bodies
 from robandit.service.http import Answer, Request, integer
 from robandit.service.problems import Refusal
@@ -96,18 +96,22 @@ async def _pages(
     store: Store, number: int, after: int, last: int, learned: bool, most: int | None
 ) -> AsyncIterator[list[bodies.LogRow]]:
     """Yield the rows after a number, up to the last event that was stored when the call came."""
-    left = last if most is None else most
-
+    left, begun = last if most is None else most, False
     while after < last and left > 0:
-        page = functools.partial(_page, number=number, after=after, last=last, learned=learned)
+        page = functools.partial(_page, number=number, after=after, last=last, learned=learned, begun=begun)
         after, rows = await asyncio.to_thread(store.read, page)
+        begun = True
         yield rows[:left]
         left -= len(rows[:left])
 
 
-def _page(reader: Reader, number: int, after: int, last: int, learned: bool) -> tuple[int, list[bodies.LogRow]]:
-    """Return the number of the last event of the next page, and its rows."""
-    events = reader.events(number, after, min(PAGE, last - after))
+def _page(
+    reader: Reader, number: int, after: int, last: int, learned: bool, begun: bool
+) -> tuple[int, list[bodies.LogRow]]:
+    """Return the number of the last event of the next page, and its rows. The first page begins after archived events."""
+    events = [event for event in reader.events(number, after, min(PAGE, last - after)) if event.seq <= last]
+    if begun and (events[0].seq - 1 if events else reader.archived(number)) > after:
+        raise StoreError(f"events after {after} were archived while the log was read: read it again")
     rows = [row for event in events if (row := row_of(event)).learned or not learned]
     return (events[-1].seq if events else last), rows
 

@@ -8,7 +8,8 @@ Atomic
     A commit is stored as a whole or not at all, also if the process is killed in the middle.
 Ordered
     The events of an experiment have the numbers 1, 2, 3, ... A commit whose events do not follow the stored ones is refused, and
-    changes nothing. Events are never changed. They are removed only with their experiment.
+    changes nothing. Events are never changed. They are removed only with their experiment, or from the front of its log when the
+    state after them is stored in their place (`Archive`).
 Unique
     An experiment has at most one event of a kind with an id. A commit that would add a second one is refused, and changes nothing.
 Exclusive or shared
@@ -21,13 +22,14 @@ Exact
     Texts, bytes and 64-bit floats come back as they were stored. (A time of -0.0 may come back as 0.0.)
 Versioned
     A store of an older schema is brought forward when it is opened. A newer one is refused by name (`NewerFile`), a damaged one
-    too (`CorruptFile`).
+    too (`CorruptFile`). A copy that was not completed is refused until it is removed.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -147,6 +149,18 @@ class Snapshot(NamedTuple):
     content: bytes
 
 
+class Archive(NamedTuple):
+    """A change: the state of an experiment after its event ``seq`` is its base, which stands in place of the events up to it.
+
+    `Store.tidy` then removes these events, in steps. The log of an experiment without events continues after the base. A base that
+    is older than the present one, or beyond the log, is ignored.
+    """
+
+    experiment: int
+    seq: int
+    content: bytes
+
+
 class PutKey(NamedTuple):
     """A change: a new key, or new fields of a known one."""
 
@@ -176,7 +190,7 @@ class Audit(NamedTuple):
     detail: bytes
 
 
-Change: TypeAlias = Create | Remove | NewEpoch | Snapshot | PutKey | PutSession | EndSession | Audit
+Change: TypeAlias = Create | Remove | NewEpoch | Snapshot | Archive | PutKey | PutSession | EndSession | Audit
 KEPT_SNAPSHOTS = 2
 
 
@@ -205,7 +219,8 @@ class Reader(ABC):
 
     def first_since(self, experiment: int, time: float, head: int) -> int:
         """Return the number of the first event at or after a time; ``head`` + 1 if all are older. Times never decrease."""
-        low, high = 1, head + 1
+        oldest = self.events(experiment, 0, 1)  # those before it may be archived
+        low, high = oldest[0].seq if oldest else head + 1, head + 1
         while low < high:
             middle = (low + high) // 2
             found = self.events(experiment, middle - 1, 1)
@@ -217,7 +232,11 @@ class Reader(ABC):
 
     @abstractmethod
     def snapshots(self, experiment: int) -> list[tuple[int, bytes]]:
-        """Return the kept snapshots with the numbers of their last events, the newest first."""
+        """Return the kept snapshots with the numbers of their last events, the newest first. The base, if any, is the last one."""
+
+    @abstractmethod
+    def archived(self, experiment: int) -> int:
+        """Return the number of the last event in the base of an experiment; 0 if it has none."""
 
     @abstractmethod
     def keys(self) -> list[StoredKey]:
@@ -315,7 +334,18 @@ class Store(ABC):
 
     @abstractmethod
     def tidy(self) -> bool:
-        """Do a little housekeeping, such as removing events of removed experiments. Return whether more is left to do."""
+        """Remove some events of removed experiments, or some that are archived. Return whether more is left to do."""
+
+    @abstractmethod
+    def frozen(self) -> AbstractContextManager[Reader]:
+        """Return a context in which nobody writes to the store, with a reader of it.
+
+        Raises `StoreError` if another process has the store open.
+        """
+
+    @abstractmethod
+    def publish(self) -> None:
+        """Let servers open a store that was opened as a new one, see `open_store`."""
 
     @abstractmethod
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 
 from robandit.errors import InvalidInput
@@ -64,18 +65,26 @@ def _checked_postgres(location: str) -> str:
     return location
 
 
-def open_store(location: str, *, durability: str = "full", create: bool = True) -> Store:
+def open_store(location: str, *, durability: str = "full", create: bool = True, new: bool = False) -> Store:
     """Open the store at a location for writing, and make it if it does not exist.
 
-    ``durability`` is "full", or "relaxed": a crash of the machine may then lose the last commits, one of the process may not.
+    ``durability`` is "full", or "relaxed": a crash of the machine may then lose the last commits, one of the process may not. With
+    ``new``, the store must not exist, and nobody else can open the one that is made until `Store.publish`.
     """
     if is_postgres(location):
         from robandit.storage.postgres import PostgresStore
 
-        return PostgresStore(_checked_postgres(location), durability=durability, create=create)
+        return PostgresStore(_checked_postgres(location), durability=durability, create=create, new=new)
     from robandit.storage.sqlite import SqliteStore
 
-    return SqliteStore(path_of(location), durability=durability, create=create)
+    return SqliteStore(path_of(location), durability=durability, create=create, new=new)
+
+
+def check_different(source: str, target: str) -> None:
+    """Raise `InvalidInput` if two locations are the same one."""
+    places = [place if is_postgres(place) else os.path.realpath(path_of(place)) for place in (source, target)]
+    if places[0] == places[1]:
+        raise InvalidInput(f"{without_password(target)} is the source: name another target")
 
 
 def open_reader(location: str) -> Reader:

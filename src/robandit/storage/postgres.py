@@ -15,9 +15,10 @@ the lost transaction has ended either way, and the events are looked up.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import psycopg
 
@@ -26,6 +27,7 @@ from robandit.files import check_format
 from robandit.storage.base import (
     KEPT_SNAPSHOTS,
     MOST_TAIL,
+    Archive,
     Audit,
     AuditEntry,
     Change,
@@ -47,7 +49,7 @@ from robandit.storage.base import (
     Turn,
     Unresolved,
 )
-from robandit.storage.connections import Connection, Connections
+from robandit.storage.connections import Connection, Connections, T
 from robandit.storage.postgres_schema import STEPS, TABLES, VERSION
 from robandit.validation import choice
 
@@ -76,10 +78,28 @@ _ADVANCE = "UPDATE experiment SET head = %s WHERE number = %s"
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
 
 
+class _Runs(Protocol):
+    """Connections, or one of them."""
+
+    def run(self, work: Callable[[Connection], T]) -> T: ...
+
+
+class _Held:
+    """One connection, in a transaction."""
+
+    def __init__(self, connections: Connections, db: Connection) -> None:
+        self._connections = connections
+        self._db = db
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        with self._connections.errors():
+            return work(self._db)
+
+
 class PostgresReader(Reader):
     """Reads on any connection that is free. It sees each commit at once."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: _Runs) -> None:
         """Store where to get connections."""
         self._connections = connections
 
@@ -115,7 +135,15 @@ class PostgresReader(Reader):
 
     def snapshots(self, experiment: int) -> list[tuple[int, bytes]]:
         """See `Reader`."""
-        return self._read("SELECT seq, content FROM snapshot WHERE experiment = %s ORDER BY seq DESC", experiment)
+        kept = "SELECT seq, content, 1 AS place FROM snapshot WHERE experiment = %s"
+        base = "SELECT seq, content, 2 FROM base WHERE experiment = %s"
+        found = self._read(f"{kept} UNION ALL {base} ORDER BY place, seq DESC", experiment, experiment)
+        return [(seq, content) for seq, content, _ in found]
+
+    def archived(self, experiment: int) -> int:
+        """See `Reader`."""
+        rows = self._read("SELECT seq FROM base WHERE experiment = %s", experiment)
+        return rows[0][0] if rows else 0
 
     def keys(self) -> list[StoredKey]:
         """See `Reader`."""
@@ -191,14 +219,14 @@ class PostgresTurn(Turn):
 class PostgresStore(SharedStore):
     """A database that is open for writing."""
 
-    def __init__(self, url: str, *, durability: str = "full", create: bool = True) -> None:
-        """Connect, and make the schema or bring it forward."""
+    def __init__(self, url: str, *, durability: str = "full", create: bool = True, new: bool = False) -> None:
+        """Connect, and make the schema or bring it forward. ``new``: see `open_store`."""
         choice(durability, "durability", DURABILITY)
         self._connections = Connections(url, synchronous=DURABILITY[durability])
         self.name = self._connections.name
         """Its address, without the password."""
         try:
-            self._connections.run(lambda db: _migrate(db, self.name, create))
+            self._connections.run(lambda db: _migrate(db, self.name, create, new))
             self.warnings = self._connections.run(lambda db: _warnings(db, self.name)) if durability == "full" else []
         except BaseException:
             self._connections.close()
@@ -293,6 +321,8 @@ class PostgresStore(SharedStore):
             try:
                 query = "SELECT number FROM removed WHERE NOT done LIMIT 1 FOR UPDATE SKIP LOCKED"
                 rows = db.execute(query).fetchall()
+                if not rows:
+                    return _tidy_archived(db)
                 for (number,) in rows:
                     some = "SELECT seq FROM event WHERE experiment = %s ORDER BY seq LIMIT %s"
                     gone = db.execute(
@@ -302,9 +332,26 @@ class PostgresStore(SharedStore):
                     if gone.rowcount < TIDIED_ROWS:
                         db.execute("UPDATE removed SET done = true WHERE number = %s", (number,))
                 db.execute("COMMIT")
-                return bool(rows)
+                return True
             finally:
                 self._connections.give_back(db)
+
+    @contextmanager
+    def frozen(self) -> Iterator[Reader]:
+        """See `Store`. Others who write wait, and fail when they have waited for too long."""
+        self._connections.run(lambda db: _check_alone(db, self.name))  # first, so as not to disturb others
+        with self._connections.errors():
+            db, _ = self._connections.begin(_freeze)
+        try:
+            with self._connections.errors():
+                _check_alone(db, self.name)
+            yield PostgresReader(_Held(self._connections, db))
+        finally:
+            self._connections.give_back(db)
+
+    def publish(self) -> None:
+        """See `Store`."""
+        self._connections.run(lambda db: db.execute("UPDATE store SET complete = true"))
 
     def close(self) -> None:
         """See `Store`."""
@@ -394,6 +441,7 @@ def _made(change: Change) -> list[Statement]:
             return [
                 ("INSERT INTO removed VALUES (%s, false)", (number,)),
                 ("DELETE FROM snapshot WHERE experiment = %s", (number,)),
+                ("DELETE FROM base WHERE experiment = %s", (number,)),
                 ("DELETE FROM experiment WHERE number = %s", (number,)),
             ]
         case NewEpoch(number, epoch):
@@ -406,6 +454,21 @@ def _made(change: Change) -> list[Statement]:
             put = "INSERT INTO snapshot VALUES (%s, %s, %s) ON CONFLICT (experiment, seq) DO UPDATE SET content = excluded.content"
             drop = f"DELETE FROM snapshot WHERE experiment = %s AND seq NOT IN ({kept})"
             return [(put, (number, seq, content)), (drop, (number, number, KEPT_SNAPSHOTS))]
+        case Archive(number, seq, content):
+            # The first statement also locks the row, so that the experiment is not removed meanwhile.
+            begin = "UPDATE experiment SET head = CASE head WHEN 0 THEN %s ELSE head END WHERE number = %s"
+            put = (
+                "INSERT INTO base SELECT number, %s, %s FROM experiment WHERE number = %s AND head >= %s "
+                "ON CONFLICT (experiment) DO UPDATE SET seq = excluded.seq, content = excluded.content "
+                "WHERE excluded.seq >= base.seq"
+            )
+            base = "SELECT seq FROM base WHERE experiment = %s"
+            drop = f"DELETE FROM snapshot WHERE experiment = %s AND seq <= ({base})"
+            return [
+                (begin, (seq, number)),
+                (put, (seq, content, number, seq)),
+                (drop, (number, number)),
+            ]
         case PutKey(key):
             experiments = None if key.experiments is None else json.dumps(key.experiments)
             put = "INSERT INTO key VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO UPDATE SET " + ", ".join(
@@ -432,7 +495,40 @@ def _key(row: Sequence[Any]) -> StoredKey:
     return StoredKey(id, hash, tuple(json.loads(scopes)), limited, *rest)
 
 
-def _migrate(db: Connection, name: str, create: bool) -> None:
+def _tidy_archived(db: Connection) -> bool:
+    """Remove some events in place of which there is a base, and end the transaction."""
+    first = "SELECT min(seq) FROM event WHERE event.experiment = base.experiment"  # always by the index, unlike EXISTS
+    query = f"SELECT experiment, seq FROM base WHERE ({first}) <= seq LIMIT 1 FOR UPDATE OF base SKIP LOCKED"
+    rows = db.execute(query).fetchall()
+    for number, seq in rows:
+        oldest = "SELECT seq FROM event WHERE experiment = %s AND seq <= %s ORDER BY seq LIMIT %s"
+        db.execute(
+            f"DELETE FROM event WHERE experiment = %s AND seq = ANY(ARRAY({oldest}))",
+            (number, number, seq, TIDIED_ROWS),
+        )
+    db.execute("COMMIT")
+    return bool(rows)
+
+
+def _check_alone(db: Connection, name: str) -> None:
+    """Raise `StoreError` if servers are connected."""
+    ((others,),) = db.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+        "AND application_name IN ('robandit', current_setting('application_name'))"
+    ).fetchall()
+    if others:
+        raise StoreError(f"{name} is used by another server ({others} connections): stop all its servers first")
+
+
+def _freeze(db: Connection) -> None:
+    """Begin a transaction in which nobody else writes. The order of the tables is that in which servers lock them."""
+    db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    db.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+    tables = sorted(TABLES, key=lambda table: (table == "store", table != "event", table != "experiment"))
+    db.execute(f"LOCK TABLE {', '.join(tables)} IN SHARE MODE")
+
+
+def _migrate(db: Connection, name: str, create: bool, new: bool) -> None:
     """Make the schema, or bring it forward. One server at a time does it; the others wait."""
     ((encoding, number),) = db.execute(
         "SELECT current_setting('server_encoding'), current_setting('server_version_num')::integer"
@@ -451,7 +547,12 @@ def _migrate(db: Connection, name: str, create: bool) -> None:
                 raise CorruptFile(
                     f"{name} is damaged, or not a database of Robandit: the schema robandit lacks {missing[0]}"
                 )
-            ((version,),) = db.execute("SELECT version FROM store").fetchall()
+            ((version, complete),) = db.execute("SELECT version, complete FROM store").fetchall()
+            if not complete:
+                way_out = "remove it with DROP SCHEMA robandit CASCADE, and migrate again"
+                raise StoreError(f"{name} is an incomplete copy of robandit migrate-store: {way_out}")
+            if new:
+                raise StoreError(f"{name} has data of Robandit already: name another database")
         elif not create:
             raise StoreError(f"{name} has no data of Robandit: name the database of a server")
         check_format(version, VERSION, name)
@@ -459,7 +560,7 @@ def _migrate(db: Connection, name: str, create: bool) -> None:
             db.execute("CREATE SCHEMA IF NOT EXISTS robandit")
             for step in STEPS[version:]:
                 db.execute(step)
-            db.execute("UPDATE store SET version = %s", (VERSION,))
+            db.execute("UPDATE store SET version = %s, complete = %s", (VERSION, not new))
 
 
 def _warnings(db: Connection, name: str) -> list[str]:

@@ -1,7 +1,8 @@
 """The schema of the PostgreSQL store, as a list of steps: step n brings a database from version n - 1 to version n.
 
 A released step is never changed, only followed by another one. All tables are in the schema ``robandit``. The table ``store`` has
-one row, with the version. Whoever changes experiments, keys or sessions, or writes to the audit log, locks this row.
+one row, with the version, and whether the store is complete: a copy is not, until it is checked. Whoever changes experiments, keys
+or sessions, or writes to the audit log, locks this row.
 
 Events are partitioned by their experiment, so that an index and a vacuum concern a part of them. (Partitions by time could not keep
 ids unique.) The row of an experiment changes with every commit: free space in its pages lets PostgreSQL reuse the old versions.
@@ -10,14 +11,14 @@ ids unique.) The row of an experiment changes with every commit: free space in i
 from __future__ import annotations
 
 PARTITIONS = 8
-TABLES = ("store", "experiment", "removed", "event", "snapshot", "key", "session", "audit")
+TABLES = ("store", "experiment", "removed", "event", "snapshot", "base", "key", "session", "audit")
 
 STEPS = (
     """
     CREATE TABLE store(
-        version integer NOT NULL, catalogue bigint NOT NULL, audits bigint NOT NULL
+        version integer NOT NULL, catalogue bigint NOT NULL, audits bigint NOT NULL, complete boolean NOT NULL
     );
-    INSERT INTO store VALUES (0, 0, 0);
+    INSERT INTO store VALUES (0, 0, 0, true);
     CREATE TABLE experiment(
         number bigint PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE, head bigint NOT NULL, epoch bigint NOT NULL,
         settings text NOT NULL
@@ -31,6 +32,7 @@ STEPS = (
     CREATE TABLE snapshot(
         experiment bigint NOT NULL, seq bigint NOT NULL, content bytea NOT NULL, PRIMARY KEY (experiment, seq)
     );
+    CREATE TABLE base(experiment bigint PRIMARY KEY, seq bigint NOT NULL, content bytea NOT NULL);
     CREATE TABLE key(
         id text COLLATE "C" PRIMARY KEY, hash bytea NOT NULL, scopes text NOT NULL, experiments text, note text NOT NULL,
         created double precision NOT NULL, expires double precision, revoked double precision

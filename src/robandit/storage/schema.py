@@ -6,6 +6,7 @@ A released step is never changed, only followed by another one. ``PRAGMA user_ve
 from __future__ import annotations
 
 APPLICATION = 0x526F6264  # "Robd", in the header of the file
+INCOMPLETE = 0x526F6263  # "Robc", in a copy that is not complete
 
 STEPS = (
     """
@@ -31,6 +32,9 @@ STEPS = (
         detail TEXT NOT NULL
     ) STRICT;
     """,
-    "CREATE TABLE session(hash BLOB PRIMARY KEY, key TEXT NOT NULL, ends REAL NOT NULL) STRICT, WITHOUT ROWID;",
+    """
+    CREATE TABLE session(hash BLOB PRIMARY KEY, key TEXT NOT NULL, ends REAL NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE base(experiment INTEGER PRIMARY KEY, seq INTEGER NOT NULL, content BLOB NOT NULL) STRICT;
+    """,
 )
 VERSION = len(STEPS)

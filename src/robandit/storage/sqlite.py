@@ -25,6 +25,7 @@ from robandit.files import check_format, named, shown
 from robandit.locks import locked
 from robandit.storage.base import (
     KEPT_SNAPSHOTS,
+    Archive,
     Audit,
     AuditEntry,
     Change,
@@ -43,7 +44,7 @@ from robandit.storage.base import (
     StoredSession,
     Tally,
 )
-from robandit.storage.schema import APPLICATION, STEPS, VERSION
+from robandit.storage.schema import APPLICATION, INCOMPLETE, STEPS, VERSION
 from robandit.validation import choice
 from robandit.wording import visible
 
@@ -110,9 +111,16 @@ class SqliteReader(Reader):
 
     def snapshots(self, experiment: int) -> list[tuple[int, bytes]]:
         """See `Reader`."""
-        query = "SELECT seq, content FROM snapshot WHERE experiment = ? ORDER BY seq DESC"
+        kept = "SELECT seq, content FROM snapshot WHERE experiment = ?1 ORDER BY seq DESC"
+        base = "SELECT seq, content FROM base WHERE experiment = ?1"
         with _errors(self._path):
-            return list(self._run(query, (experiment,)))
+            return list(self._run(f"SELECT * FROM ({kept}) UNION ALL {base}", (experiment,)))
+
+    def archived(self, experiment: int) -> int:
+        """See `Reader`."""
+        with _errors(self._path):
+            row = self._run("SELECT seq FROM base WHERE experiment = ?", (experiment,)).fetchone()
+        return 0 if row is None else row[0]
 
     def keys(self) -> list[StoredKey]:
         """See `Reader`."""
@@ -140,11 +148,12 @@ class SqliteReader(Reader):
 class SqliteStore(Store):
     """A database file that is open for writing."""
 
-    def __init__(self, path: str, *, durability: str = "full", create: bool = True) -> None:
-        """Lock and open the file, and bring its schema forward."""
+    def __init__(self, path: str, *, durability: str = "full", create: bool = True, new: bool = False) -> None:
+        """Lock and open the file, and bring its schema forward. ``new``: see `open_store`."""
         choice(durability, "durability", SYNCHRONOUS)
         self.path = os.path.realpath(named(path, "store"))
         self._durability = durability
+        self._new = new
         self._resources = ExitStack()
         try:
             self._open(create)
@@ -193,6 +202,12 @@ class SqliteStore(Store):
     def _check_kind(self) -> None:
         application, version = self._pragma("application_id"), self._pragma("user_version")
         tables = self._run("SELECT count(*) FROM sqlite_schema").get
+        if application == INCOMPLETE:
+            raise StoreError(
+                f"{shown(self.path)} is an incomplete copy of robandit migrate-store: remove the file, and migrate again"
+            )
+        if self._new and (tables or version):
+            raise StoreError(f"{shown(self.path)} has data already: name a new file")
         if application != APPLICATION and (tables or version):
             raise CorruptFile(
                 f"{shown(self.path)} is a database of another program: name another file with --store sqlite:PATH"
@@ -210,7 +225,8 @@ class SqliteStore(Store):
         with self._transaction():
             for step in STEPS[version:]:
                 self._run(step)
-            self._run(f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}")
+            application = INCOMPLETE if self._new else APPLICATION
+            self._run(f"PRAGMA application_id = {application}; PRAGMA user_version = {VERSION}")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -266,6 +282,7 @@ class SqliteStore(Store):
             case Remove(number):
                 self._run("INSERT INTO removed VALUES (?, 0)", (number,))
                 self._run("DELETE FROM snapshot WHERE experiment = ?", (number,))
+                self._run("DELETE FROM base WHERE experiment = ?", (number,))
                 self._run("DELETE FROM experiment WHERE number = ?", (number,))
             case NewEpoch(number, epoch):
                 self._run("DELETE FROM snapshot WHERE experiment = ?", (number,))
@@ -275,6 +292,15 @@ class SqliteStore(Store):
                 kept = "SELECT seq FROM snapshot WHERE experiment = ?1 ORDER BY seq DESC LIMIT ?2"
                 query = f"DELETE FROM snapshot WHERE experiment = ?1 AND seq NOT IN ({kept})"
                 self._run(query, (number, KEPT_SNAPSHOTS))
+            case Archive(number, seq, content):
+                self._run("UPDATE experiment SET head = ? WHERE number = ? AND head = 0", (seq, number))
+                self._run(
+                    "INSERT INTO base SELECT number, ?2, ?3 FROM experiment WHERE number = ?1 AND head >= ?2 "
+                    "ON CONFLICT DO UPDATE SET seq = excluded.seq, content = excluded.content WHERE excluded.seq >= base.seq",
+                    (number, seq, content),
+                )
+                base = "SELECT seq FROM base WHERE experiment = ?1"
+                self._run(f"DELETE FROM snapshot WHERE experiment = ?1 AND seq <= ({base})", (number,))
             case PutKey(key):
                 experiments = None if key.experiments is None else json.dumps(key.experiments)
                 values = (*key[:2], json.dumps(key.scopes), experiments, *key[4:])
@@ -304,12 +330,36 @@ class SqliteStore(Store):
         with _errors(self.path), self._transaction():
             row = self._run("SELECT number FROM removed WHERE done = 0 LIMIT 1").fetchone()
             if row is None:
-                return False
+                return self._tidy_archived()
             query = "SELECT seq FROM event WHERE experiment = ?1 ORDER BY seq LIMIT ?2"
             self._run(f"DELETE FROM event WHERE experiment = ?1 AND seq IN ({query})", (row[0], TIDIED_ROWS))
             if self._db.changes() < TIDIED_ROWS:
                 self._run("UPDATE removed SET done = 1 WHERE number = ?", row)
             return True
+
+    def _tidy_archived(self) -> bool:
+        """Remove some events in place of which there is a base."""
+        some = "SELECT 1 FROM event WHERE experiment = base.experiment AND event.seq <= base.seq"
+        row = self._run(f"SELECT experiment, seq FROM base WHERE EXISTS ({some}) LIMIT 1").fetchone()
+        if row is None:
+            return False
+        oldest = "SELECT seq FROM event WHERE experiment = ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3"
+        self._run(f"DELETE FROM event WHERE experiment = ?1 AND seq IN ({oldest})", (*row, TIDIED_ROWS))
+        return True
+
+    @contextmanager
+    def frozen(self) -> Iterator[Reader]:
+        """See `Store`. Nobody else writes while this process has the file open."""
+        reader = self.reader()
+        try:
+            yield reader
+        finally:
+            reader.close()
+
+    def publish(self) -> None:
+        """See `Store`."""
+        with _errors(self.path), self._transaction():
+            self._run(f"PRAGMA application_id = {APPLICATION}")
 
     def close(self) -> None:
         """See `Store`."""

@@ -142,7 +142,7 @@ def compiling(total: int) -> Iterator[Callable[[object], None]]:
 
 
 @contextmanager
-def rows(label: str) -> Iterator[Callable[[int, int | None], None]]:
+def rows(label: str, unit: str = "rows") -> Iterator[Callable[[int, int | None], None]]:
     """Yield a function to be called with the number of rows read and the number of all rows (None if unknown)."""
     start = time.monotonic()
     with display(label) as update:
@@ -150,7 +150,7 @@ def rows(label: str) -> Iterator[Callable[[int, int | None], None]]:
         def advance(done: int, total: int | None) -> None:
             rate = done / max(time.monotonic() - start, 1e-9)
             of = "" if total is None else f" of {total:,}"
-            update(label, f"{done:,}{of} rows, {rate:,.0f} per second", done, total)
+            update(label, f"{done:,}{of} {unit}, {rate:,.0f} per second", done, total)
 
         yield advance
 

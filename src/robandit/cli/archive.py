@@ -1,0 +1,78 @@
+"""``robandit archive``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from robandit.cli.options import Flag, Imports, import_given
+from robandit.cli.store_options import DEFAULT_STORE, Location, check_installed
+from robandit.errors import InvalidInput, StoreError
+
+DAY = 86_400.0
+MOST_DAYS = 36_500
+
+
+def archive(
+    folder: Path,
+    *,
+    days: float | None = None,
+    experiment: str | None = None,
+    store: Location = DEFAULT_STORE,
+    restore: Flag = False,
+    imports: Imports = None,
+) -> None:
+    """Move old events of the decision service to Parquet files. What was learned from them stays.
+
+    Decisions go on as if nothing had happened, also rewards of old decisions that are still open. Archived decisions cannot be
+    explained any more. Servers that share a PostgreSQL database may run; the server of an SQLite file must be stopped.
+
+    For example: `robandit archive old-events --days 90 --store sqlite:robandit.db`
+
+    Parameters
+    ----------
+    folder
+        The folder of the files. It is made if it does not exist.
+    days
+        Events that are older than this number of days are moved.
+    experiment
+        Move the events of this experiment only; by default those of all.
+    restore
+        Do not move anything: compute again, from all files of the folder, what the store keeps of archived events.
+    """
+    check_installed()
+    import sys
+
+    from robandit.cli.terminal.guard import write_line
+    from robandit.cli.terminal.progress import rows
+    from robandit.decisions import archiving
+    from robandit.storage import open_store
+    from robandit.validation import within
+    from robandit.wording import counted
+
+    if (days is None) != restore:
+        raise InvalidInput("robandit archive needs one of --days and --restore, for example --days 90")
+    import_given(imports)
+    before = None if days is None else within(days, "--days", 0, MOST_DAYS) * DAY
+    try:
+        opened = open_store(store, create=False)
+    except StoreError as error:
+        if "used by another server" not in str(error):
+            raise
+        raise StoreError(f"a server uses {store}: stop it first, since an SQLite file has one user at a time") from None
+    try:
+        if before is None:
+            for stored, last in archiving.restore(opened, folder, experiment):
+                write_line(f"{stored.name}: state after event {last:,} restored")
+            return
+        count = 0
+        with rows("archiving", "events") as tell:
+            done = list(archiving.archive(opened, folder, archiving.now(opened) - before, experiment, tell))
+        for stored, file in done:
+            count += file.last - file.first + 1
+            write_line(f"{stored.name}: events {file.first:,} to {file.last:,} in {file.path}")
+        write_line(f"archived: {counted(count, 'event')}, compared with the log and removed from it")
+    except KeyboardInterrupt:
+        print("robandit: interrupted: nothing is lost; repeat the command to go on", file=sys.stderr)
+        sys.exit(130)
+    finally:
+        opened.close()
