@@ -20,7 +20,7 @@ import load
 from load import Client, Connection, Load, batches, head, ids_in, quantile, singles
 from long_log import NAME, write_database
 
-from robandit.decisions.engine import SNAPSHOT_EVERY
+from robandit.decisions.base import SNAPSHOT_EVERY
 
 RUNNER = Path(__file__).parent / "service_runner.py"
 VARIANTS = ("full", "off")
