@@ -29,6 +29,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,11 +40,10 @@ if not __package__:
 import msgspec
 
 from crash.linearizability import DONE, Call, check, check_answers, operations
-from crash.model import Database, Model, Row, Violation, copied, require
+from crash.model import Evidence, Model, Row, Violation, copied, require
 from crash.zygote import Zygote
 from robandit.decisions.experiment import Experiment
 from robandit.decisions.settings import Settings
-from robandit.storage.sqlite import SqliteReader
 
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "plain": {"arms": ["a", "b", "c"], "policy": "UCB1", "seed": 1},
@@ -75,39 +76,46 @@ Start = Callable[[Path], Running]
 
 
 class Site:
-    """Where the server is at the moment. Clients wait here while it is being restarted."""
+    """Where servers are at the moment. Clients wait here while all are being restarted."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._port: int | None = None
+        self._open: dict[int, tuple[int, int]] = {}
+        """The port and the life of each open server."""
         self.life = 0
         self.closed = False
 
-    def open(self, port: int) -> None:
-        """Say that a new life of the server is ready."""
+    def open(self, port: int, server: int = 0) -> None:
+        """Say that a new life of a server is ready."""
         with self._changed:
-            self._port = port
             self.life += 1
+            self._open[server] = (port, self.life)
             self._changed.notify_all()
 
-    def shut(self, *, for_good: bool = False) -> None:
-        """Say that the server is gone."""
+    def shut(self, server: int = 0, *, for_good: bool = False) -> None:
+        """Say that a server is gone, or, for good, all of them."""
         with self._changed:
-            self._port = None
+            self._open.pop(server, None)
             self.closed = self.closed or for_good
             self._changed.notify_all()
 
-    def address(self, after: int = 0) -> tuple[int, int] | None:
-        """Return the port and the life of the server, once it has a later life than this; None after the end."""
+    def address(self, lost: int = 0, choose: Callable[[list[Any]], Any] = max) -> tuple[int, int] | None:
+        """Return the port and the life of an open server, but not of the life that was lost last; None after the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self.closed or (self._port is not None and self.life > after))
-            return None if self._port is None or self.closed else (self._port, self.life)
+
+            def others() -> list[tuple[int, int]]:
+                return [each for each in self._open.values() if each[1] != lost]
+
+            self._changed.wait_for(lambda: self.closed or bool(others()))
+            return None if self.closed else choose(others())
 
 
 class History:
     """All calls, in the order in which they were sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, experiments: Mapping[str, Mapping[str, Any]] = EXPERIMENTS) -> None:
+        """``experiments`` are those that are called, with the bodies with which they are created."""
+        self.experiments = experiments
         self._lock = threading.Lock()
         self.calls: list[Call] = []
         self.seq: Counter[str] = Counter()
@@ -125,7 +133,7 @@ class History:
         """Record an answer that was read to its end."""
         now = time.monotonic_ns()
         call.status = response.status
-        if response.status == 503:
+        if response.status in (429, 503):
             call.answer = json.loads(content)
             return  # it may have been applied, such as after a failed commit: the same as no answer
         call.replayed = response.headers.get("Idempotent-Replayed") == "true"
@@ -134,6 +142,8 @@ class History:
             call.answer = {"seq": rows[-1]["seq"] if rows else call.body["after"], "rows": rows}
         else:
             call.answer = json.loads(content)
+        if any(each.get("fallback") for each in call.decisions()):
+            return  # an arm, but no decision: also the same as no answer
         call.responded = now
         seq = call.answer.get("seq", 0) if response.status in DONE else 0
         if seq // SNAPSHOT_EVERY > self.seq[call.experiment] // SNAPSHOT_EVERY:
@@ -147,9 +157,23 @@ PATHS = {"decide": "decisions", "reward": "rewards", "decisions": "decisions/bat
 class Client(threading.Thread):
     """Sends random calls over one connection, until the site is closed."""
 
-    def __init__(self, site: Site, history: History, seed: int, *, pause: float = 0.0, forgotten: float = 0.1) -> None:
-        """``pause`` is the mean time between calls, ``forgotten`` the share of decisions that never get a reward."""
+    def __init__(
+        self,
+        site: Site,
+        history: History,
+        seed: int,
+        *,
+        pause: float = 0.0,
+        forgotten: float = 0.1,
+        moving: float = 0.0,
+    ) -> None:
+        """Store the habits.
+
+        ``pause`` is the mean time between calls, ``forgotten`` the share of decisions that never get a reward, ``moving`` the share
+        of calls that are sent over a new connection, to any of the servers.
+        """
         super().__init__(daemon=True)
+        self.moving = moving
         self.forgotten = forgotten
         self.site = site
         self.history = history
@@ -158,7 +182,7 @@ class Client(threading.Thread):
         self.pause = pause
         self.failure: BaseException | None = None
         self._connection: http.client.HTTPConnection | None = None
-        self._life = 0
+        self._life = self._lost = 0
         self._calls = 0
         self._waiting: list[tuple[str, str, float]] = []
         """Decisions without a reward yet: experiment, id, and when to send the reward."""
@@ -188,7 +212,7 @@ class Client(threading.Thread):
 
     def _step(self) -> None:
         choice = self.random.random()
-        experiment = self.random.choice(list(EXPERIMENTS))
+        experiment = self.random.choice(list(self.history.experiments))
         if len(self._waiting) > MOST_WAITING:
             self._send_rewards()
         elif choice < 0.40:
@@ -224,7 +248,7 @@ class Client(threading.Thread):
         if self.random.random() < 0.7:
             body["id"] = f"id-{name}"
         chance = 1.0 if plain else self.random.random()
-        arms = EXPERIMENTS[experiment]["arms"]
+        arms = self.history.experiments[experiment]["arms"]
         if chance < 0.1:
             body["among"] = self.random.sample(arms, 2)
         elif chance < 0.2:
@@ -275,7 +299,7 @@ class Client(threading.Thread):
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def _deliver(self, kind: str, experiment: str, body: Any) -> bool:
-        """Send a call. Without an answer, send it again to the next life of the server, or give up. Return whether it succeeded."""
+        """Send a call. Without an answer, send it again to another life of a server, or give up. Return whether it succeeded."""
         tries = 0
         while True:
             call = self._send(kind, experiment, body, tries)
@@ -294,8 +318,10 @@ class Client(threading.Thread):
 
     def _send(self, kind: str, experiment: str, body: Any, tries: int) -> Call | None:
         """Send a call once. Return None if there is no server any more."""
+        if self._connection is not None and self.random.random() < self.moving:
+            self._leave(0)
         if self._connection is None:
-            address = self.site.address(self._life)
+            address = self.site.address(self._lost, self.random.choice)
             if address is None:
                 return None
             port, self._life = address
@@ -318,9 +344,19 @@ class Client(threading.Thread):
             if isinstance(error, TimeoutError):
                 raise Violation(f"call {call.number} ({kind}) had no answer for 30 seconds") from error
             call.responded = None
-            self._connection.close()
-            self._connection = None
+            self._leave(self._life)
+        else:
+            if call.responded is None and self.moving:  # the server has no store: perhaps another one has
+                self._leave(0)
+                time.sleep(self.random.uniform(0.0, 0.1))
         return call
+
+    def _leave(self, lost: int) -> None:
+        """Close the connection. ``lost``: the life of the server, if it is gone."""
+        assert self._connection is not None
+        self._connection.close()
+        self._connection = None
+        self._lost = lost
 
     def _note(self, call: Call) -> None:
         """Remember decisions that need a reward. Some get it late, some never."""
@@ -343,47 +379,55 @@ class Client(threading.Thread):
 
 
 class Auditor:
-    """Checks the files of a store after each kill, while no server uses them."""
+    """Compares the log in a store with what clients were told."""
 
-    def __init__(self, path: Path, history: History) -> None:
-        self.path = path
+    def __init__(self, evidence: Callable[[], AbstractContextManager[Evidence]], history: History) -> None:
+        """``evidence`` returns the store as it is at the moment."""
+        self._evidence = evidence
         self.history = history
-        self.models = {name: Model(name) for name in EXPERIMENTS}
+        self.models = {name: Model(name) for name in history.experiments}
+        self.folds: dict[str, tuple[int, str]] = {}
+        """The number of the last event of each log, and the SHA-256 of its fold, as of the last thorough check."""
         self._checked = 0
-        """The calls that were compared with the log."""
+        """The calls that were looked at."""
+        self._unanswered: list[Call] = []
         self._hashes: dict[str, tuple[int, str]] = {}
 
     def check(self, *, thoroughly: bool = False) -> None:
         """Check what is new since the last time, or everything."""
-        with copied(self.path, self.path.parent / "copy") as database:
+        answered = self._newly_answered()
+        with self._evidence() as database:
             database.check_integrity()
             for name, (number, head) in database.heads().items():
                 model = self.models[name]
                 for row in database.rows(number, len(model.rows)):
                     model.apply(row)
                 require(head == len(model.rows), f"{name}: the head is {head}, the log has {len(model.rows)} events")
-            self._check_calls()
+            for name, model in self.models.items():
+                check_answers(model.rows, [each for each in operations(answered) if each.call.experiment == name])
             if thoroughly:
                 self._check_unchanged(database)
                 self._check_folds(database)
 
-    def _check_calls(self) -> None:
-        """Compare the answers since the last time with the log. All calls have ended: their server is gone."""
-        new, self._checked = self.history.calls[self._checked :], len(self.history.calls)
-        for name, model in self.models.items():
-            check_answers(model.rows, [each for each in operations(new) if each.call.experiment == name])
+    def _newly_answered(self) -> list[Call]:
+        """Return the calls that were answered since the last time. Others may still wait for their answers."""
+        end = len(self.history.calls)
+        calls = [*self._unanswered, *self.history.calls[self._checked : end]]
+        self._checked = end
+        answered = {call.number for call in calls if call.responded is not None}
+        self._unanswered = [call for call in calls if call.number not in answered]
+        return [call for call in calls if call.number in answered]
 
-    def _check_unchanged(self, database: Database) -> None:
+    def _check_unchanged(self, database: Evidence) -> None:
         """Check that events that were there the last time are the same."""
         for name, (number, head) in database.heads().items():
             known, digest = self._hashes.get(name, (0, _hash([])))
             require(_hash(database.raw(number, known)) == digest, f"{name}: stored events have changed")
             self._hashes[name] = (head, _hash(database.raw(number, head)))
 
-    def _check_folds(self, database: Database) -> None:
+    def _check_folds(self, database: Evidence) -> None:
         """Compare the fold of the whole log with those from each snapshot, and with the plain loop."""
-        reader = SqliteReader(str(database.path))
-        try:
+        with closing(database.reader()) as reader:
             for stored in reader.experiments():
                 name = stored.name
                 model = self.models[name]
@@ -403,8 +447,7 @@ class Auditor:
                 pulls = {arm: count for arm, _, count in whole.bandit.pulls() if count}
                 require(pulls == +model.pulls, f"{name}: the fold has the pulls {pulls}, the log {model.pulls}")
                 require(whole.bandit.open_count == len(model.open), f"{name}: open {whole.bandit.open_count}")
-        finally:
-            reader.close()
+                self.folds[name] = (whole.seq, hashlib.sha256(content).hexdigest())
 
     def logs(self) -> dict[str, list[Row]]:
         """Return the logs as of the last check."""
@@ -444,9 +487,9 @@ def request(port: int, method: str, path: str, body: Any = None) -> tuple[int, A
         connection.close()
 
 
-def create_experiments(port: int) -> None:
+def create_experiments(port: int, experiments: Mapping[str, Mapping[str, Any]] = EXPERIMENTS) -> None:
     """Create the experiments that the clients use."""
-    for name, settings in EXPERIMENTS.items():
+    for name, settings in experiments.items():
         status, answer = request(port, "PUT", f"/v1/experiments/{name}", settings)
         require(status == 201, f"{name} was not created: {answer}")
 
@@ -454,7 +497,10 @@ def create_experiments(port: int) -> None:
 class Totals:
     """What a run has seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "kills") -> None:
+        """``what`` are the faults."""
+        self.what = what
+        self.faults = 0
         self.figures: Counter[str] = Counter()
         self.start = time.monotonic()
 
@@ -466,6 +512,8 @@ class Totals:
         figures["calls"] += len(history.calls)
         figures["acknowledged"] += sum(each.status in DONE and each.kind in ("decide", "reward") for each in done)
         figures["cut off"] += sum(call.responded is None for call in history.calls)
+        figures["unavailable"] += sum(call.status == 503 for call in history.calls)
+        figures["fallbacks"] += sum(bool(each.get("fallback")) for call in history.calls for each in call.decisions())
         figures["resent"] += sum(call.tries > 0 for call in history.calls)
         figures["replayed"] += sum(each.replayed for each in done)
         figures["late"] += sum(each.status == 202 for each in done)
@@ -477,11 +525,13 @@ class Totals:
 
     def __str__(self) -> str:
         figures = self.figures
+        away = f"answered 503 {figures['unavailable']:,}, " if figures["unavailable"] else ""
+        away += f"fallbacks {figures['fallbacks']:,}, " if figures["fallbacks"] else ""
         return (
-            f"kills {figures['kills']:,}, acknowledged {figures['acknowledged']:,} (all recovered), "
+            f"{self.what} {self.faults:,}, acknowledged {figures['acknowledged']:,} (all recovered), "
             f"recovered unacknowledged {figures['unacknowledged']:,}, answers replayed {figures['replayed']:,}, "
             f"duplicates counted {figures['twice']:,}, calls cut off {figures['cut off']:,}, "
-            f"sent again {figures['resent']:,}, events {figures['events']:,}, "
+            f"{away}sent again {figures['resent']:,}, events {figures['events']:,}, "
             f"seconds {time.monotonic() - self.start:.0f}"
         )
 
@@ -496,7 +546,7 @@ class Round:
         self.random = random.Random(seed)
         self.site = Site()
         self.history = History()
-        self.auditor = Auditor(self.path, self.history)
+        self.auditor = Auditor(partial(copied, self.path, folder / "copy"), self.history)
         self.clients = [Client(self.site, self.history, seed * 1_000 + each, **habits) for each in range(clients)]
         self.kills: Counter[str] = Counter()
 
@@ -561,7 +611,7 @@ class Round:
 
 def check_all(history: History, logs: Mapping[str, Sequence[Row]]) -> None:
     """Check the history of a whole round."""
-    check(history.calls, logs, EXPERIMENTS)
+    check(history.calls, logs, history.experiments)
 
 
 def run(
@@ -577,30 +627,30 @@ def run(
     """Play rounds until this many kills. Raise the first `Violation`; with ``keep``, its files are kept."""
     totals = Totals()
     drawn = random.Random(seed)
-    while totals.figures["kills"] < kills:
+    while totals.faults < kills:
         with tempfile.TemporaryDirectory(prefix="robandit-crash-") as folder:
             one = Round(Path(folder), start(drawn), drawn.randrange(10**6), **options)
-            count = min(per_round, kills - totals.figures["kills"])
+            count = min(per_round, kills - totals.faults)
             try:
                 one.play(count, thorough=thorough)
             except BaseException as error:
                 if keep:
-                    error.add_note(_kept(one, Path(folder)))
+                    error.add_note(f"kills in this round: {dict(one.kills)}; {kept_files(one.history, Path(folder))}")
                 raise
-            totals.figures["kills"] += count
+            totals.faults += count
             totals.add(one.history, one.auditor.logs())
             if keep:
                 print(f"  {totals}", file=sys.stderr, flush=True)
     return totals
 
 
-def _kept(one: Round, folder: Path) -> str:
+def kept_files(history: History, folder: Path) -> str:
     """Keep the files of a round that failed, and say where."""
     place = Path(tempfile.mkdtemp(prefix="robandit-violation-"))
     shutil.copytree(folder, place / "files", dirs_exist_ok=True)
-    lines = [repr(call) for call in one.history.calls]
+    lines = [repr(call) for call in history.calls]
     (place / "history.txt").write_text("\n".join(lines))
-    return f"kills in this round: {dict(one.kills)}; the database, stderr and the history are in {place}"
+    return f"what the servers left, and the history, are in {place}"
 
 
 def forked(zygote: Zygote, **options: Any) -> Callable[[random.Random], Start]:

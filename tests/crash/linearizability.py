@@ -51,6 +51,14 @@ class Call:
     tries: int = field(default=0)
     """How often the same call was sent before without an answer."""
 
+    def decisions(self) -> list[Mapping[str, Any]]:
+        """Return the decisions in the answer."""
+        if self.kind == "decide" and self.status == 200:
+            return [self.answer]
+        if self.kind == "decisions" and self.status == 200:
+            return [each["decision"] for each in self.answer["items"] if "decision" in each]
+        return []
+
 
 class Operation(NamedTuple):
     """A call, or an item of a batch."""

@@ -9,7 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+from robandit.storage import Reader
+from robandit.storage.sqlite import SqliteReader
 
 
 class Violation(AssertionError):
@@ -82,6 +85,25 @@ class Model:
         }
 
 
+class Evidence(Protocol):
+    """A store as it is at one moment, read without code of the service."""
+
+    def heads(self) -> dict[str, tuple[int, int]]:
+        """Return the number and the head of each experiment."""
+
+    def rows(self, number: int, after: int = 0) -> Iterator[Row]:
+        """Yield the events of an experiment after a number."""
+
+    def raw(self, number: int, up_to: int) -> list[tuple[Any, ...]]:
+        """Return the events of an experiment as they are stored."""
+
+    def check_integrity(self) -> None:
+        """Let the database check itself."""
+
+    def reader(self) -> Reader:
+        """Return the service's own reader of the same data, for folds."""
+
+
 class Database:
     """A copy of the files of a store, read with Python's own SQLite."""
 
@@ -110,6 +132,10 @@ class Database:
         """Let SQLite check all pages, indices and rules."""
         found = [row[0] for row in self._db.execute("PRAGMA integrity_check")]
         require(found == ["ok"], f"integrity_check of {self.path}: {found[:3]}")
+
+    def reader(self) -> Reader:
+        """Return the service's own reader."""
+        return SqliteReader(str(self.path))
 
     def close(self) -> None:
         self._db.close()

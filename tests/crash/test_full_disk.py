@@ -5,10 +5,12 @@ import shlex
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
 from crash.harness import Auditor, Client, History, Site, check_all, create_experiments, request, wait_until_ready
+from crash.model import copied
 from helpers.serving import Server
 
 pytestmark = pytest.mark.xdist_group("crash")
@@ -20,7 +22,7 @@ class Load:
 
     def __init__(self, path, port):
         self.site, self.history = Site(), History()
-        self.auditor = Auditor(path, self.history)
+        self.auditor = Auditor(partial(copied, path, path.parent / "copy"), self.history)
         self.clients = [Client(self.site, self.history, seed) for seed in range(CLIENTS)]
         create_experiments(port)
         self.site.open(port)

@@ -7,11 +7,11 @@ The child has its own store, socket, event loop and threads, all made after the 
     server = zygote.start(path, snapshot_every=40)
     server.port()
     server.kill()
+    replicas = [zygote.start_replica(url, folder / name) for name in "ab"]
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import queue
@@ -33,28 +33,43 @@ TESTS = Path(__file__).parents[1]
 class Child:
     """A server in a child of the zygote."""
 
-    def __init__(self, zygote: Zygote, pid: int, errors: Path) -> None:
+    def __init__(self, zygote: Zygote, pid: int, prefix: Path) -> None:
         self._zygote = zygote
         self.pid = pid
-        self._errors = errors
+        self._prefix = prefix
         self._port: int | None = None
         self.code: int | None = None
         """The exit code, or minus the number of the signal that ended it."""
 
     def port(self) -> int:
         """Wait until the server listens, and return its port."""
+        until = time.monotonic() + 60
         while self._port is None:
-            line = self._zygote.next_line()
-            if line is None:
-                raise AssertionError(f"the server did not start (exit code {self.wait()}): {self.errors()}")
-            if found := re.search(r"http://127.0.0.1:(\d+)", line):
+            if found := re.search(r"http://127.0.0.1:(\d+)", _text(self._prefix, "stdout")):
                 self._port = int(found[1])
+            elif not self.is_alive():
+                raise AssertionError(f"the server did not start (exit code {self.wait()}): {self.errors()}")
+            else:
+                if time.monotonic() > until:
+                    raise AssertionError("the server has printed nothing for a minute")
+                time.sleep(0.002)
         return self._port
+
+    def is_alive(self) -> bool:
+        """Return whether it runs: a child that has ended is a zombie until the zygote waits for it."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+
+    def send(self, number: int) -> None:
+        """Send a signal. The zygote has not reaped the child, so the number is still that of the child."""
+        if self.code is None:
+            os.kill(self.pid, number)
 
     def kill(self, number: int = signal.SIGKILL) -> int:
         """Send a signal, and wait for the end."""
-        if self.code is None:
-            os.kill(self.pid, number)  # the zygote has not reaped it, so the number is still that of the child
+        self.send(number)
         return self.wait()
 
     def wait(self) -> int:
@@ -70,11 +85,16 @@ class Child:
 
     def errors(self) -> str:
         """Return what it wrote to stderr."""
-        return self._errors.read_text() if self._errors.exists() else ""
+        return _text(self._prefix, "stderr")
+
+
+def _text(prefix: Path, ending: str) -> str:
+    path = Path(f"{prefix}.{ending}")
+    return path.read_text(errors="replace") if path.exists() else ""
 
 
 class Zygote:
-    """A process that has imported the service, and starts one server at a time. Use it with ``with``."""
+    """A process that has imported the service, and starts servers. Use it with ``with``."""
 
     def __init__(self) -> None:
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # else NumPy starts threads
@@ -87,8 +107,9 @@ class Zygote:
             text=True,
         )
         self._replies: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._child: Child | None = None
+        """The server that has a file for itself."""
+        self._replicas: list[Child] = []
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
         self.tasks = int(self._reply()["tasks"])
@@ -96,10 +117,7 @@ class Zygote:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.startswith("{"):
-                self._replies.put(json.loads(line))
-            else:
-                self._lines.put(line)
+            self._replies.put(json.loads(line))
         self._replies.put(None)
 
     def _reply(self) -> dict[str, Any]:
@@ -115,47 +133,39 @@ class Zygote:
         self._process.stdin.flush()
         return self._reply()
 
-    def next_line(self) -> str | None:
-        """Return the next line that the child printed, or None if it has ended without one."""
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            with contextlib.suppress(queue.Empty):
-                return self._lines.get(timeout=0.02)
-            if self._child is not None and not _is_alive(self._child.pid) and self._lines.empty():
-                return None
-        raise AssertionError("the server has printed nothing for a minute")
-
     def start(self, path: Path, **options: Any) -> Child:
         """Start a server on a file, and kill an earlier one that still runs. The options are those of `_prepare`."""
         if self._child is not None:
             self._child.kill()
-        while not self._lines.empty():
-            self._lines.get()
-        errors = Path(f"{path}.stderr")
-        reply = self.ask(start=str(path), errors=str(errors), options=options)
-        self._child = Child(self, reply["pid"], errors)
+        self._child = self._start(f"sqlite:{path}", path, options)
         return self._child
+
+    def start_replica(self, url: str, prefix: Path, **options: Any) -> Child:
+        """Start one of several servers on a PostgreSQL database. The options are those of `crash.replica_options.prepare`.
+
+        What it prints is in the files ``prefix.stdout`` and ``prefix.stderr``.
+        """
+        self._replicas = [each for each in self._replicas if each.code is None]
+        self._replicas.append(self._start(url, prefix, options))
+        return self._replicas[-1]
+
+    def _start(self, store: str, prefix: Path, options: dict[str, Any]) -> Child:
+        for ending in ("stdout", "stderr"):
+            Path(f"{prefix}.{ending}").unlink(missing_ok=True)
+        return Child(self, self.ask(start=store, prefix=str(prefix), options=options)["pid"], prefix)
 
     def __enter__(self) -> Zygote:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._child is not None:
-            self._child.kill()
+        for child in (*self._replicas, *([self._child] if self._child else ())):
+            child.kill()
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(30)
         self._reading.join(30)
         assert self._process.stdout is not None
         self._process.stdout.close()
-
-
-def _is_alive(pid: int) -> bool:
-    """Return whether a process runs: a child that has ended is a zombie until the zygote waits for it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 # --- in the zygote ------------------------------------------------------------------------------------------------------
@@ -167,6 +177,7 @@ def main() -> None:
     import robandit.cli.serve
     import robandit.cli.terminal.guard
     import robandit.service.server  # forks have it then
+    import robandit.storage.postgres
     from robandit.experiments.notation import policies_from
 
     for notation in POLICIES:
@@ -190,7 +201,7 @@ def main() -> None:
             else:
                 pid = os.fork()
                 if pid == 0:
-                    _serve(command["start"], command["errors"], command["options"])
+                    _serve(command["start"], command["prefix"], command["options"])
                 children.add(pid)
                 _reply(pid=pid)
     finally:
@@ -207,18 +218,24 @@ def _reply(**fields: Any) -> None:
     os.write(1, json.dumps(fields).encode() + b"\n")
 
 
-def _serve(path: str, errors: str, options: dict[str, Any]) -> None:
+def _serve(store: str, prefix: str, options: dict[str, Any]) -> None:
     """Run a server in this child, and end it."""
     code = 70
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 2)
-        _prepare(**options)
+        for number, ending in ((1, "stdout"), (2, "stderr")):
+            os.dup2(os.open(f"{prefix}.{ending}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+        if store.startswith("sqlite:"):
+            _prepare(**options)
+        else:
+            from crash.replica_options import prepare
+
+            prepare(**options)
         from robandit.cli.serve import serve
         from robandit.errors import RobanditError
 
         try:
-            serve(port=0, store=f"sqlite:{path}", no_auth=True)
+            serve(port=0, store=store, no_auth=True)
             code = 0
         except RobanditError as error:
             print(f"error: {error}", file=sys.stderr)

@@ -93,6 +93,8 @@ class _Line:
         """Held while the state is ahead of the log, or is loaded again."""
         self.ahead = False
         """Whether the state has events that may not be stored. It must then be loaded again."""
+        self.last: Event | None = None
+        """The last event in the state, if it is known."""
 
 
 class _Work:
@@ -326,7 +328,7 @@ class Replica(BaseEngine):
         while True:
             await self._be_on_the_log(experiment, line)
             turn = await asyncio.get_running_loop().run_in_executor(
-                self._for_turns, self.store.turn, experiment.number, experiment.seq, ids
+                self._for_turns, self.store.turn, experiment.number, _before(experiment), ids
             )
             async with line.state:
                 try:
@@ -334,7 +336,7 @@ class Replica(BaseEngine):
                         self._forget(experiment)
                         raise _Gone
                     self._apply(experiment, line, turn.head, turn.tail)
-                    if experiment.seq > turn.head:  # somebody has restored a backup of the database
+                    if experiment.seq > turn.head:
                         line.ahead = True
                     elif experiment.seq == turn.head and not line.ahead:
                         await self._use(turn, experiment, line, calls)
@@ -367,6 +369,7 @@ class Replica(BaseEngine):
             self._on_commit(Committed(work.events, time.perf_counter() - start))
         experiment.recent.clear()
         line.ahead = False
+        line.last = work.events[-1] if work.events else line.last
         self._unstored.discard(line)
         if work.removed:
             self._forget(experiment)
@@ -406,14 +409,16 @@ class Replica(BaseEngine):
         while True:
             await self._be_on_the_log(experiment, line)
             after = experiment.seq
-            head, tail = await self._in_thread(self.store.tail, experiment.number, after)
+            head, tail = await self._in_thread(self.store.tail, experiment.number, _before(experiment))
             async with line.state:
                 if head is None:
                     self._forget(experiment)
                     raise _Gone
-                if not line.ahead and experiment.seq >= after:
+                if not line.ahead and head < after:
+                    line.ahead = True
+                elif not line.ahead and experiment.seq >= after:
                     self._apply(experiment, line, head, tail)
-                    if experiment.seq >= head:
+                    if experiment.seq >= head and not line.ahead:
                         return look(experiment)
             await asyncio.sleep(0)
 
@@ -428,21 +433,29 @@ class Replica(BaseEngine):
                 )
                 experiment.restore((await self._loaded(stored)).snapshot().content)
                 experiment.recent.clear()
-                line.ahead = False
+                line.ahead, line.last = False, None
                 self._unstored.discard(line)
 
     def _apply(self, experiment: Experiment, line: _Line, head: int, tail: Sequence[Event]) -> None:
         """Apply events that follow. Some may be applied already.
 
-        If some are not in the log, they were archived before this server has seen them: the state must be loaded again.
+        If some are not in the log, they were archived before this server has seen them: the state must be loaded again. The same
+        holds if the last event in the state is another one in the log: a backup was restored, or a standby took over, which lacked
+        the last events.
         """
         first = tail[0].seq if tail else head + 1
         if first > experiment.seq + 1:
             line.ahead = True
             return
         for event in tail:
+            if event.seq == experiment.seq and line.last not in (None, event):
+                line.ahead = True
+            if line.ahead:
+                return
             if event.seq > experiment.seq:
                 experiment.apply(event)
+            if event.seq == experiment.seq:
+                line.last = event
 
     async def settled(self) -> None:
         """See `BaseEngine`. Raises `StoreUnavailable` if something will not be stored."""
@@ -593,6 +606,11 @@ class Replica(BaseEngine):
         self.store.close()
         self._for_turns.shutdown()
         self._threads.shutdown()
+
+
+def _before(experiment: Experiment) -> int:
+    """Return the number after which to read the log: the last known event is read again, and compared."""
+    return max(experiment.seq - 1, 0)
 
 
 def _nothing(experiment: Experiment) -> None:

@@ -328,6 +328,8 @@ async def _send(send: Send, result: Answer, receive: Receive, *, whole: bool) ->
                     return
                 await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+    except StoreUnavailable:
+        return  # the status is sent already; the connection closes before the end of the body, so the client notices
     finally:
         left.cancel()
         await result.body.aclose()

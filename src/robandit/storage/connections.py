@@ -46,6 +46,7 @@ _LIMITS = {
     "lock_timeout": f"'{LOCK}s'",
     "idle_in_transaction_session_timeout": f"'{IDLE_IN_TURN}s'",
     "statement_timeout": f"'{STATEMENT}s'",
+    "tcp_user_timeout": f"'{STATEMENT}s'",  # of a client that stops before it has read a long answer: the others do not end it
     "search_path": "robandit",
     "extra_float_digits": "1",  # floats as texts that read back the same
     "default_transaction_isolation": "'read committed'",
@@ -98,28 +99,33 @@ class Connections:
         try:
             return work(connection)
         except BaseException:
-            self.give_back(connection)
+            self._discard(connection)
             raise
+
+    def _discard(self, connection: Connection) -> None:
+        """Close a connection. After an error, psycopg may count on prepared statements that PostgreSQL does not have."""
+        connection.close()
+        with self._lock:
+            self._busy.pop(connection, None)
 
     def _new(self) -> Connection:
         made: Connection = psycopg.connect(**self._parameters, autocommit=True)
-        try:
-            made.execute(self._settings)
-        except BaseException:
-            made.close()
-            raise
+        self._do(made, lambda db: db.execute(self._settings))
         return made
 
     def give_back(self, connection: Connection) -> None:
-        """Keep a connection for others, unless it is in a transaction, which is rolled back, or broken."""
+        """Keep a connection for others. A transaction is rolled back. After an error in one, the connection is closed."""
         try:
-            if connection.info.transaction_status != Status.IDLE:
+            if connection.info.transaction_status == Status.INTRANS:
                 connection.execute("ROLLBACK")
         except psycopg.Error:
             connection.close()
+        if connection.info.transaction_status != Status.IDLE:
+            self._discard(connection)
+            return
         with self._lock:
             self._busy.pop(connection, None)
-            if not connection.closed and not self._closed and len(self._idle) < MOST_IDLE:
+            if not self._closed and len(self._idle) < MOST_IDLE:
                 self._idle.append(connection)
                 return
         connection.close()
