@@ -247,10 +247,27 @@ class Pulse(NamedTuple):
     """The time of the store, in seconds since 1970."""
 
 
-class Turn(ABC):
-    """The right to append to the log of one experiment of a shared store, until `commit` or `cancel`.
+class Asked(NamedTuple):
+    """What somebody wants who asks for a turn: the events after a number, and those with these ids."""
 
-    Any thread may call it, one at a time.
+    experiment: int
+    after: int
+    ids: Sequence[str]
+
+
+class Found(NamedTuple):
+    """What a turn has found of an experiment. See `Turn`."""
+
+    head: int | None
+    snapshot: int
+    tail: list[Event]
+    known: list[Event]
+
+
+class Turn(ABC):
+    """The right to append to the log of an experiment of a shared store, until `commit` or `cancel`.
+
+    It may include other experiments. Any thread may call it, one at a time.
     """
 
     head: int | None
@@ -263,6 +280,8 @@ class Turn(ABC):
     """The next events after the number that the caller knew, at most `MOST_TAIL`."""
     known: list[Event]
     """All events with the ids that the caller asked for."""
+    others: dict[int, Found]
+    """The other experiments that are included: those that nobody else had a turn of."""
 
     @abstractmethod
     def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:
@@ -331,10 +350,10 @@ class SharedStore(Store):
     """A store to which several processes write at the same time."""
 
     @abstractmethod
-    def turn(self, experiment: int, after: int, ids: Sequence[str]) -> Turn:
+    def turn(self, experiment: int, after: int, ids: Sequence[str], others: Sequence[Asked] = ()) -> Turn:
         """Wait for the turn of an experiment, and read the events after a number, and those with these ids.
 
-        Raises `StoreUnavailable` if another process does not end its turn in time.
+        The turn includes those of the other experiments that nobody else has a turn of at that moment. Raises `StoreUnavailable` if another process does not end its turn in time.
         """
 
     @abstractmethod
