@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-from helpers.postgres import Postgres
+from helpers.postgres import Postgres  # type: ignore[import-not-found]
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

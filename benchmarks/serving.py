@@ -23,7 +23,7 @@ from database import Database
 from load import Client, Connection, Load, batches, head, ids_in, quantile, singles
 from long_log import ARMS, NAME, write_database
 
-from robandit.decisions.engine import SNAPSHOT_EVERY
+from robandit.decisions.base import SNAPSHOT_EVERY
 
 RUNNER = Path(__file__).parent / "service_runner.py"
 READER = Path(__file__).parent / "log_reader.py"

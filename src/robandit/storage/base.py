@@ -270,6 +270,8 @@ class Turn(ABC):
     It may include other experiments. Any thread may call it, one at a time.
     """
 
+    ended: bool
+    """Whether `commit` or `cancel` was called."""
     head: int | None
     """The number of the last event; None if the experiment was removed."""
     snapshot: int
@@ -353,7 +355,8 @@ class SharedStore(Store):
     def turn(self, experiment: int, after: int, ids: Sequence[str], others: Sequence[Asked] = ()) -> Turn:
         """Wait for the turn of an experiment, and read the events after a number, and those with these ids.
 
-        The turn includes those of the other experiments that nobody else has a turn of at that moment. Raises `StoreUnavailable` if another process does not end its turn in time.
+        The turn includes those of the other experiments that nobody else has a turn of at that moment. Raises
+        `StoreUnavailable` if another process does not end its turn in time.
         """
 
     @abstractmethod

@@ -66,7 +66,7 @@ _TAIL = f"{_EVENT} AND seq > %s ORDER BY seq LIMIT {MOST_TAIL}"
 # OFFSET 0 keeps the search for one id or one log apart, so that it always uses the index that is made for it.
 _KNOWN = (
     f"SELECT found.* FROM unnest(%s::bigint[], %s::text[]) AS asked(number, id), LATERAL ("
-    f"SELECT {_COLUMNS} FROM event WHERE experiment = asked.number AND id = asked.id COLLATE \"C\" OFFSET 0) AS found"
+    f'SELECT {_COLUMNS} FROM event WHERE experiment = asked.number AND id = asked.id COLLATE "C" OFFSET 0) AS found'
 )
 _TAILS = (
     f"SELECT found.* FROM unnest(%s::bigint[], %s::bigint[]) AS asked(number, after), LATERAL ("
@@ -160,7 +160,7 @@ class PostgresTurn(Turn):
     def __init__(self, connections: Connections, first: Asked, others: Sequence[Asked] = ()) -> None:
         """Lock the rows, and read."""
         self._connections = connections
-        self._ended = False
+        self.ended = False
         with connections.errors():
             self._db, found = connections.begin(lambda db: self._lock(db, first, others))
         self.head, self.snapshot, self.tail, self.known = found.pop(first.experiment)
@@ -223,8 +223,8 @@ class PostgresTurn(Turn):
 
     def cancel(self) -> None:
         """See `Turn`."""
-        if not self._ended:
-            self._ended = True
+        if not self.ended:
+            self.ended = True
             self._connections.give_back(self._db)
 
 
