@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-from helpers.postgres import Postgres  # type: ignore[import-not-found]
+from helpers.postgres import Postgres, binaries  # type: ignore[import-not-found]
 
+__all__ = ["Database", "binaries"]
 TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -119,13 +119,11 @@ class Group:
     """One or more servers of the same store."""
 
     def __init__(self, key: str, servers: Sequence[Server], database: Database | None = None) -> None:
-        """Wait until they are ready. ``database`` is the PostgreSQL that they share."""
+        """Keep them. ``database`` is the PostgreSQL that they share."""
         self.key = key
         self.servers = servers
         self.ports = [server.port for server in servers]
         self.database = database
-        for server in servers:
-            server.wait_until_ready()
 
     def used(self) -> Used:
         """Return what was used and stored so far."""
@@ -271,6 +269,8 @@ def loads(folder: Path, disk: Disk) -> Loads:
             return [singles(NAME, groups[name].key, REWARDS[i:]) for i in range(connections)]
 
         for name, each in groups.items():
+            for server in each.servers:
+                server.wait_until_ready()
             load.run(each.ports, decide(name, CONNECTIONS), 3.0)  # the policy is compiled meanwhile
         log(f"singles at {CONNECTIONS} connections")
         many = in_turns(groups, disk, lambda name, _: decide(name, CONNECTIONS), 5, 2.0)
