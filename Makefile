@@ -70,7 +70,7 @@ crash: $(READY)  ## kill servers 1,000 times, replicas 500 and PostgreSQL 50, sp
 bench: $(READY)  ## measure speed and compare it with the goals; writes benchmarks/results.json
 	@$(BIN)/python benchmarks/run.py
 
-bench-service: $(READY)  ## measure the decision service against its goals; writes docs/results/service.md (three minutes)
+bench-service: $(READY)  ## measure the decision service against its goals; writes docs/results/service.md (five minutes)
 	@$(BIN)/python benchmarks/service.py
 
 bench-dashboard: $(READY)  ## measure how fresh the dashboard is, and what watching costs; writes docs/results/dashboard.md (two minutes)

@@ -163,19 +163,21 @@ class Connection:
         self.socket.close()
 
 
-def run(port: int, clients: Sequence[Client], seconds: float, *, probe: bool = False) -> Load:
+def run(ports: int | Sequence[int], clients: Sequence[Client], seconds: float, *, probe: bool = False) -> Load:
     """Let clients send requests for some seconds, each on its own connection, and wait for their last answers.
 
-    With ``probe``, another connection calls /healthz at regular times.
+    The connections go to the servers in turns, as a balancer would spread them. With ``probe``, another connection calls /healthz
+    of the first one at regular times.
     """
+    ports = [ports] if isinstance(ports, int) else ports
     poll = select.epoll()
     connections: dict[int, tuple[Connection, Client]] = {}
     latencies: list[float] = []
     probes: list[float] = []
-    health = Connection(port)
+    health = Connection(ports[0])
     health_request = head("GET", "/healthz") % 0
     try:
-        for client in clients:
+        for client, port in zip(clients, cycle(ports), strict=False):
             connection = Connection(port)
             connections[connection.socket.fileno()] = connection, client
             poll.register(connection.socket.fileno(), select.EPOLLIN)

@@ -22,8 +22,12 @@ OPEN = 100  # decisions that wait for their rewards
 EVENTS_PER_COMMIT = 10_000
 
 
-def write_database(path: Path, rewards: Sequence[float], *, events: int = 1, snapshots: Collection[int] = ()) -> str:
+def write_database(
+    location: Path | str, rewards: Sequence[float], *, events: int = 1, snapshots: Collection[int] = ()
+) -> str:
     """Write a database with an experiment of about this many events, and return an admin key.
+
+    The location is the path of an SQLite file, or the URL of a PostgreSQL database.
 
     Snapshots are taken after the first commit with at least so many events.
     """
@@ -33,7 +37,7 @@ def write_database(path: Path, rewards: Sequence[float], *, events: int = 1, sna
     encoded = msgspec.json.encode(settings)
     key, stored_key = made_key(["admin"], now=time.time())
     pending: list[Event] = []
-    store = open_store(f"sqlite:{path}", durability="off")
+    store = open_store(f"sqlite:{location}" if isinstance(location, Path) else location, durability="off")
     try:
         store.commit((), (Create(1, NAME, encoded), PutKey(stored_key)))
         stored = StoredExperiment(1, NAME, 0, 0, encoded)

@@ -1,8 +1,8 @@
 """Measure the decision service against its goals, in one run: ``make bench-service``. Writes docs/results/service.md.
 
-Takes three minutes. The servers are processes of their own; the client (``load.py``) is this process. F is the median time of
-flushing 4 KiB to the disk during the run. "off" is the same server without flushes. Both take turns, and medians over the rounds
-are compared, because the machine is shared.
+Takes five minutes. The servers are processes of their own; the client (``load.py``) is this process. F is the median time of
+flushing 4 KiB to the disk during the run. "off" is the same server without flushes. PostgreSQL is a real one, started from a wheel,
+with its data beside the SQLite files. All take turns, and medians over the rounds are compared, because the machine is shared.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import subprocess
 import tempfile
 import textwrap
 import time
@@ -17,21 +18,32 @@ from pathlib import Path
 from typing import NamedTuple
 
 import apsw
+from database import binaries
 from load import PROBE_EVERY, quantile
 from serving import (
+    ALONE,
     BATCH,
     BATCH_CONNECTIONS,
     CONNECTIONS,
+    EXPERIMENTS,
     FIRST_ROUNDS,
     LONG_LOG,
     MILLION,
+    OFF,
+    ONE,
     OPEN,
+    READ,
+    READ_ELSEWHERE,
     ROUNDS,
     SHORT_LOG,
+    SORTED,
+    SQLITE,
+    TWO,
     Disk,
     Loads,
     Memory,
     Starts,
+    Variant,
     loads,
     log,
     memory,
@@ -67,19 +79,19 @@ def rows(found: Loads, flush: float, start: Starts, used: Memory) -> list[Row]:
     """Compare all figures with their goals."""
     result = []
     many, several = found.singles, found.batches
-    least = 0.6 * min(many["off"].rate, 32.0 / flush)
-    rate = many["full"].rate
+    least = 0.6 * min(many[OFF].rate, 32.0 / flush)
+    rate = many[SQLITE].rate
     title = f"singles at {CONNECTIONS} connections, requests/s"
     result.append(Row(title, f">= {least:,.0f} = 0.6 min(off, 32/F)", f"{rate:,.0f}", rate >= least))
     share = 0.25 if flush > 0.5e-3 else 0.5
-    least, rate = share * several["off"].rate * BATCH, several["full"].rate * BATCH
+    least, rate = share * several[OFF].rate * BATCH, several[SQLITE].rate * BATCH
     title = f"batches of {BATCH} at {BATCH_CONNECTIONS} connections, items/s"
     result.append(Row(title, f">= {least:,.0f} = {share:g} off", f"{rate:,.0f}", rate >= least))
     for connections, variants in ((1, found.one), (CONNECTIONS, many)):
-        most, p50 = 2.0 * variants["off"].p50 + 2.0 * flush, variants["full"].p50
+        most, p50 = 2.0 * variants[OFF].p50 + 2.0 * flush, variants[SQLITE].p50
         title = f"p50 at {connections} connection{'s' * (connections > 1)}"
         result.append(Row(title, f"<= {ms(most)} = 2 off + 2 F", ms(p50), p50 <= most))
-    for title, variant in (("singles", many["full"]), (f"batches of {BATCH}", several["full"])):
+    for title, variant in (("singles", many[SQLITE]), (f"batches of {BATCH}", several[SQLITE])):
         assert variant.probes is not None
         result.append(
             Row(
@@ -102,6 +114,35 @@ def rows(found: Loads, flush: float, start: Starts, used: Memory) -> list[Row]:
     return result
 
 
+def shared_rows(found: Loads) -> list[Row]:
+    """Compare PostgreSQL with SQLite, and two replicas with one."""
+    at = f"at {CONNECTIONS} connections, requests/s"
+    reading = found.reading
+    return [
+        _ratio(f"PostgreSQL {at}", 0.4, "SQLite", found.singles[ONE], found.singles[SQLITE]),
+        _ratio(f"2 replicas, one experiment, {at}", 0.7, "1 replica", found.singles[TWO], found.singles[ONE]),
+        _ratio(
+            f"2 replicas, {EXPERIMENTS} experiments, {at}",
+            1.2,
+            "1 replica",
+            found.experiments[TWO],
+            found.experiments[ONE],
+        ),
+        _ratio(
+            "  each experiment on one of them", None, "1 replica", found.experiments[SORTED], found.experiments[ONE]
+        ),
+        _ratio("writes while another replica reads", 0.8, READ_ELSEWHERE, reading[READ], reading[READ_ELSEWHERE]),
+        _ratio("  the same", None, ALONE, reading[READ], reading[ALONE]),
+    ]
+
+
+def _ratio(title: str, least: float | None, name: str, one: Variant, other: Variant) -> Row:
+    """Compare the rate of a variant with that of another one."""
+    ratio = one.rate / other.rate
+    goal = f">= {least:g} x {name}" if least else f"compared with {name}"
+    return Row(title, goal, f"{one.rate:,.0f} = {ratio:.2f} x", None if least is None else ratio >= least)
+
+
 def details(found: Loads) -> list[list[str]]:
     """Return a row for each load and variant."""
     titles = {
@@ -109,14 +150,16 @@ def details(found: Loads) -> list[list[str]]:
         "own_ids": "  with ids of the client",
         "one": "singles, 1 connection",
         "batches": f"batches of {BATCH}, {BATCH_CONNECTIONS} connections",
+        "experiments": f"singles, {EXPERIMENTS} experiments",
+        "reading": "singles on 1 of 2 replicas",
     }
     lines = []
     for name, title in titles.items():
-        for durability, each in getattr(found, name).items():
+        for server, each in getattr(found, name).items():
             probes = " / ".join(f"{value * 1e3:.1f}" for value in each.probes or ())
-            cells = [f"{each.rate:,.0f}", f"{each.per_request * 1e6:,.0f}", f"{each.p50 * 1e3:.3g}"]
-            cells += [f"{each.p99 * 1e3:.3g}", probes, f"{each.client / each.per_request:.0%}"]
-            lines.append([title, durability, *cells])
+            processor = " + ".join(f"{part * 1e6:,.0f}" for part in (each.per_request, each.database, each.client))
+            cells = [f"{each.rate:,.0f}", processor, f"{each.per_commit:.0f}", f"{each.p50 * 1e3:.3g}"]
+            lines.append([title, server, *cells, f"{each.p99 * 1e3:.3g}", probes])
     return lines
 
 
@@ -137,13 +180,24 @@ def table(titles: list[str], lines: list[list[str]], left: int) -> str:
 def page(found: Loads, disk: Disk, start: Starts, used: Memory, seconds: float) -> str:
     """Return the page of results."""
     flush, ordered = disk.median, sorted(disk.seconds)
-    goals = table(["figure", "goal", "measured", "met"], [row.cells for row in rows(found, flush, start, used)], 2)
+    titles = ["figure", "goal", "measured", "met"]
+    goals = table(titles, [row.cells for row in rows(found, flush, start, used)], 2)
+    shared = table(titles, [row.cells for row in shared_rows(found)], 2)
     loads = table(
-        ["load", "flushes", "requests/s", "us/request", "p50, ms", "p99, ms", "/healthz p50 / p99 / max, ms", "client"],
+        [
+            "load",
+            "server",
+            "requests/s",
+            "us/request: servers + PostgreSQL + client",
+            "events/commit",
+            "p50, ms",
+            "p99, ms",
+            "/healthz p50 / p99 / max, ms",
+        ],
         details(found),
         2,
     )
-    versions = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
+    versions = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {postgres_version()}"
     machine = f"{processor_name()}, {platform.system()}, {versions}"
     first, *later = (f"{value:.0f}" for value in used.full)
     memories = f"{used.empty:.0f} MB before, {first} MB with {OPEN:,} open decisions, then {', '.join(later)} MB"
@@ -155,16 +209,26 @@ def page(found: Loads, disk: Disk, start: Starts, used: Memory, seconds: float) 
         f"F = {ms(flush)} is the median time of an fdatasync after appending 4 KiB to a file beside the databases, "
         f"{quantiles}. *off* is the same server without flushes to the disk.",
         goals,
+        "## Several servers that share PostgreSQL",
+        shared,
+        "Servers, PostgreSQL and client share the same two cores. So two replicas can be faster than one only as far as one leaves "
+        "a core idle; on machines of their own they have more room. The processor time per request in the next table does not "
+        "depend on that: [how the service grows](../explanation/growth.md) computes with it.",
         "## Each load",
         loads,
-        "*us/request*: processor time of the server per request (user and system, all threads). *client*: processor time of "
-        f"the load client, compared with that of the server. A request of a batch has {BATCH} items.",
+        "*us/request*: processor time per request (user and system, all threads and processes). "
+        f"A request of a batch has {BATCH} items.",
         "## How it was measured",
         "- Server and client are processes on the same machine and talk over the loopback interface. The server checks a key "
         "in every call. The experiment has ten arms, the default policy and rewards with a Pareto tail of 1.5.",
         "- Each connection makes a decision, then sends the reward of that decision, and so on; batches likewise. It sends the "
         'next request when the last one is answered. The server names the decisions, except in "with ids of the client".',
-        "- The servers with and without flushes take turns. Figures are medians over the rounds, after an unmeasured one.",
+        "- The servers take turns. Figures are medians over the rounds, after an unmeasured one.",
+        "- PostgreSQL runs with its default settings, flushes included. One replica and two replicas have a database each. "
+        "Connections go to the two replicas in turns, as a balancer would spread them, so both serve each experiment, except in "
+        f"{SORTED.strip()!r}.",
+        "- A reader is a process that reads the experiment and its newest 100 events again and again. That takes processor time, "
+        "so writes are compared with those during the same reads of a database of its own.",
         f"- /healthz is called every {PROBE_EVERY * 1e3:.0f} ms on a connection of its own. The goal is compared with the longest "
         "call of a round, in the median over the rounds; the second table has quantiles and the maximum over all rounds.",
         f"- Recovery is the processor time until a server is ready with a log of {LONG_LOG:,} events and no snapshot, minus that "
@@ -181,6 +245,12 @@ def filled(paragraph: str) -> str:
     """Return a paragraph or an item of a list in lines."""
     indent = "  " if paragraph.startswith("- ") else ""
     return textwrap.fill(paragraph, 132, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def postgres_version() -> str:
+    """Return the name and version of the PostgreSQL that is measured."""
+    found = subprocess.run([binaries() / "postgres", "--version"], capture_output=True, text=True, check=True).stdout
+    return f"PostgreSQL {found.split()[2]}"
 
 
 def processor_name() -> str:
@@ -203,7 +273,7 @@ def main() -> None:
         disk.sample()
         start = starts(folder)
         disk.sample()
-    compared = rows(found, disk.median, start, used)
+    compared = rows(found, disk.median, start, used) + shared_rows(found)
     PAGE.write_text(page(found, disk, start, used, time.perf_counter() - begin))
     print(f"F = {ms(disk.median)}")
     print(table(["figure", "goal", "measured", "met"], [row.cells for row in compared], 2))

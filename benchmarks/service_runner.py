@@ -1,4 +1,4 @@
-"""Serve a database for ``make bench-service``: ``python benchmarks/service_runner.py PATH DURABILITY [PROFILE]``.
+"""Serve a store for ``make bench-service``: ``python benchmarks/service_runner.py STORE DURABILITY [PROFILE]``.
 
 Prints the port. DURABILITY is full, relaxed or off. With PROFILE, the thread of the event loop is profiled with cProfile, and the
 statistics are written to that file.
@@ -14,10 +14,10 @@ from robandit.service.server import listening, serve
 from robandit.storage import open_store
 
 
-def main(path: str, durability: str, profile: str = "") -> None:
+def main(location: str, durability: str, profile: str = "") -> None:
     """Serve until SIGTERM."""
     listener = listening("127.0.0.1", 0)
-    store = open_store(f"sqlite:{path}", durability=durability)
+    store = open_store(location, durability=durability)
     announce = partial(print, listener.getsockname()[1], flush=True)
     if not profile:
         serve(store, listener, on_start=announce)

@@ -11,20 +11,27 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 import apsw
 import load
+import msgspec
+from database import Database
 from load import Client, Connection, Load, batches, head, ids_in, quantile, singles
-from long_log import NAME, write_database
+from long_log import ARMS, NAME, write_database
 
 from robandit.decisions.base import SNAPSHOT_EVERY
 
 RUNNER = Path(__file__).parent / "service_runner.py"
-VARIANTS = ("full", "off")
+READER = Path(__file__).parent / "log_reader.py"
+SQLITE, OFF, ONE, TWO = "SQLite", "SQLite, no flushes", "PostgreSQL, 1 replica", "PostgreSQL, 2 replicas"
+SORTED = "  each experiment on one"
+ALONE, READ, READ_ELSEWHERE = "no reader", "a reader of the same log", "a reader of another log"
 CONNECTIONS = 64
+EXPERIMENTS = 20
 BATCH, BATCH_CONNECTIONS = 100, 8
 OPEN, LARGE_BATCH = 100_000, 1_000
 FIRST_ROUNDS, ROUNDS = 2, 2  # of replacing all open decisions: until the tables have their sizes, and afterwards
@@ -88,20 +95,69 @@ class Server:
         return int(found[1]) / 1e3
 
 
-def runner(path: Path, durability: str) -> Server:
-    """Start a server of a database."""
-    return Server([str(RUNNER), str(path), durability])
+def runner(location: Path | str, durability: str = "full") -> Server:
+    """Start a server of a database: the path of an SQLite file, or a URL."""
+    return Server([str(RUNNER), f"sqlite:{location}" if isinstance(location, Path) else location, durability])
+
+
+class Used(NamedTuple):
+    """What servers have used and stored so far."""
+
+    server: float
+    """Processor time of all servers, in seconds."""
+    database: float
+    """Processor time of PostgreSQL."""
+    events: float
+    commits: float
+
+    def since(self, before: Used) -> Used:
+        """Return the difference."""
+        return Used(*(now - then for now, then in zip(self, before, strict=True)))
+
+
+class Group:
+    """One or more servers of the same store."""
+
+    def __init__(self, key: str, servers: Sequence[Server], database: Database | None = None) -> None:
+        """Keep them. ``database`` is the PostgreSQL that they share."""
+        self.key = key
+        self.servers = servers
+        self.ports = [server.port for server in servers]
+        self.database = database
+
+    def used(self) -> Used:
+        """Return what was used and stored so far."""
+        events = commits = 0.0
+        for port in self.ports:
+            connection = Connection(port)
+            text = connection.call(head("GET", "/metrics", self.key) % 0).decode()
+            connection.close()
+            events += _value(text, "robandit_commit_events_sum")
+            commits += _value(text, "robandit_commit_events_count")
+        database = 0.0 if self.database is None else self.database.processor()
+        return Used(sum(server.processor() for server in self.servers), database, events, commits)
+
+
+def _value(metrics: str, name: str) -> float:
+    found = re.search(rf"^{name}(?:{{}})? (\S+)$", metrics, re.MULTILINE)
+    assert found, name
+    return float(found[1])
 
 
 class Round(NamedTuple):
-    """A load, and the processor time of the server in it."""
+    """A load, and what the servers used in it."""
 
     load: Load
     server: float
+    """Processor time of all servers, in seconds."""
+    database: float = 0.0
+    """Processor time of PostgreSQL."""
+    events: float = 0.0
+    commits: float = 1.0
 
     @property
     def per_request(self) -> float:
-        """Processor time of the server per request, in seconds."""
+        """Processor time of the servers per request, in seconds."""
         return self.server / self.load.requests
 
 
@@ -116,6 +172,8 @@ class Variant:
         self.p99 = statistics.median(quantile(each.latencies, 0.99) for each in loads)
         self.per_request = statistics.median(each.per_request for each in rounds)
         self.client = statistics.median(each.client / each.requests for each in loads)
+        self.database = statistics.median(each.database / each.load.requests for each in rounds)
+        self.per_commit = statistics.median(each.events / each.commits for each in rounds)
         probes = sorted(value for each in loads for value in each.probes)
         self.probes = (quantile(probes, 0.5), quantile(probes, 0.99), probes[-1]) if probes else None
         self.longest = statistics.median(each.probes[-1] for each in loads) if probes else 0.0
@@ -153,71 +211,156 @@ def log(text: str) -> None:
 
 
 def in_turns(
-    servers: dict[str, Server],
+    groups: Mapping[str, Group],
     disk: Disk,
-    make: Callable[[str, int], list[Client]],
+    make: Callable[[str, int], Sequence[Client]],
     rounds: int,
     seconds: float,
+    beside: Callable[[str], AbstractContextManager[object]] = lambda name: nullcontext(),
 ) -> dict[str, Variant]:
-    """Put the same load on the servers in turns. ``make`` returns the clients of a variant in a round; round 0 is not measured."""
-    measured: dict[str, list[Round]] = {name: [] for name in servers}
+    """Put the same load on groups of servers in turns. ``make`` returns the clients of a variant in a round.
+
+    Round 0 is not measured. ``beside`` is entered during a load.
+    """
+    measured: dict[str, list[Round]] = {name: [] for name in groups}
     for number in range(rounds + 1):
-        for name, server in servers.items():
+        for name, group in groups.items():
             clients = make(name, number)
-            before = server.processor()
-            found = load.run(server.port, clients, seconds if number else 1.0, probe=True)
-            if number:
-                measured[name].append(Round(found, server.processor() - before))
+            with beside(name):
+                before = group.used()
+                found = load.run(group.ports, clients, seconds if number else 1.0, probe=True)
+                if number:
+                    measured[name].append(Round(found, *group.used().since(before)))
         disk.sample()
     return {name: Variant(each) for name, each in measured.items()}
 
 
 class Loads(NamedTuple):
-    """The four loads, each on both servers."""
+    """The loads, each on several groups of servers."""
 
     singles: dict[str, Variant]
     own_ids: dict[str, Variant]
-    batches: dict[str, Variant]
     one: dict[str, Variant]
+    batches: dict[str, Variant]
+    experiments: dict[str, Variant]
+    reading: dict[str, Variant]
 
 
 def loads(folder: Path, disk: Disk) -> Loads:
-    """Measure requests per second and latencies with and without flushes."""
-    paths = {name: folder / f"{name}.db" for name in VARIANTS}
-    keys = {name: write_database(path, REWARDS) for name, path in paths.items()}
-    with runner(paths["full"], "full") as full, runner(paths["off"], "off") as off:
-        servers = {"full": full, "off": off}
+    """Measure requests per second and latencies."""
+    with ExitStack() as stack:
+        database = stack.enter_context(Database(folder / "postgres"))
+
+        def group(locations: Sequence[Path | str], durability: str = "full") -> Group:
+            key = write_database(locations[0], REWARDS)
+            servers = [stack.enter_context(runner(location, durability)) for location in locations]
+            return Group(key, servers, None if isinstance(locations[0], Path) else database)
+
+        groups = {
+            SQLITE: group([folder / "full.db"]),
+            OFF: group([folder / "off.db"], "off"),
+            # Each has a database of its own: otherwise the second replica would follow the load on the first one.
+            ONE: group([database.create()]),
+            TWO: group([database.create()] * 2),
+        }
+        both = {ONE: groups[ONE], TWO: groups[TWO]}
 
         def decide(name: str, connections: int) -> list[Client]:
-            return [singles(NAME, keys[name], REWARDS[i:]) for i in range(connections)]
+            return [singles(NAME, groups[name].key, REWARDS[i:]) for i in range(connections)]
 
-        for name, server in servers.items():
-            server.wait_until_ready()
-            load.run(server.port, decide(name, CONNECTIONS), 3.0)  # the policy is compiled meanwhile
+        for name, each in groups.items():
+            for server in each.servers:
+                server.wait_until_ready()
+            load.run(each.ports, decide(name, CONNECTIONS), 3.0)  # the policy is compiled meanwhile
         log(f"singles at {CONNECTIONS} connections")
-        many = in_turns(servers, disk, lambda name, _: decide(name, CONNECTIONS), 5, 2.5)
+        many = in_turns(groups, disk, lambda name, _: decide(name, CONNECTIONS), 5, 2.0)
         log("the same with ids of the client")
         named = in_turns(
-            servers,
+            groups,
             disk,
             lambda name, number: [
-                singles(NAME, keys[name], REWARDS[i:], own_ids=f"018f3c9e-7c1b-7d3a-{number:04d}-{i:08d}")
+                singles(NAME, groups[name].key, REWARDS[i:], own_ids=f"018f3c9e-7c1b-7d3a-{number:04d}-{i:08d}")
                 for i in range(CONNECTIONS)
             ],
             2,
             2.0,
         )
         log("singles at 1 connection")
-        one = in_turns(servers, disk, lambda name, _: decide(name, 1), 4, 1.5)
+        alone = {name: each for name, each in groups.items() if name != TWO}
+        one = in_turns(alone, disk, lambda name, _: decide(name, 1), 4, 1.5)
         log(f"batches of {BATCH} at {BATCH_CONNECTIONS} connections")
         several = in_turns(
-            servers,
+            groups,
             disk,
-            lambda name, _: [batches(NAME, keys[name], REWARDS[i:], BATCH) for i in range(BATCH_CONNECTIONS)],
-            4,
-            2.5,
+            lambda name, _: [batches(NAME, groups[name].key, REWARDS[i:], BATCH) for i in range(BATCH_CONNECTIONS)],
+            3,
+            2.0,
         )
-    return Loads(many, named, several, one)
+        log(f"{EXPERIMENTS} experiments at {CONNECTIONS} connections")
+        many_experiments = _experiments(both, disk)
+        log("singles while another replica reads")
+        reading = _reading(both, disk)
+    return Loads(many, named, one, several, many_experiments, reading)
+
+
+def _experiments(groups: Mapping[str, Group], disk: Disk) -> dict[str, Variant]:
+    """Measure singles on many experiments: with any replica for each call, and with one replica per experiment."""
+    for group in groups.values():
+        create(group, [f"{NAME}-{i}" for i in range(EXPERIMENTS)])
+
+    def decide(name: str, _: int) -> list[Client]:
+        # Connections go to the two replicas in turns. So in one case, those of an experiment go to both, in the other to one.
+        place = range(CONNECTIONS) if name == SORTED else [i // 2 for i in range(CONNECTIONS)]
+        key = variants[name].key
+        return [singles(f"{NAME}-{place[i] % EXPERIMENTS}", key, REWARDS[i:]) for i in range(CONNECTIONS)]
+
+    variants = {**groups, SORTED: groups[TWO]}
+    for name, group in variants.items():
+        load.run(group.ports, decide(name, 0), 3.0)  # compiled meanwhile
+    return in_turns(variants, disk, decide, 4, 2.0)
+
+
+def create(group: Group, names: Sequence[str]) -> None:
+    """Create experiments, and wait until all servers know them."""
+    body = msgspec.json.encode({"arms": ARMS, "minimize": True, "seed": 1})
+    for name in names:
+        for method, sent, ports in (("PUT", body, group.ports[:1]), ("GET", b"", group.ports)):
+            for port in ports:
+                connection = Connection(port)
+                connection.call(head(method, f"/v1/experiments/{name}", group.key) % len(sent) + sent)
+                connection.close()
+
+
+def _reading(groups: Mapping[str, Group], disk: Disk) -> dict[str, Variant]:
+    """Measure singles on one replica while the other one is read from.
+
+    Reading takes processor time, which may cost writes. So the same is measured with a reader of another database: what remains
+    is the cost of sharing.
+    """
+    writers = Group(groups[TWO].key, groups[TWO].servers[:1], groups[TWO].database)
+    variants = dict.fromkeys((ALONE, READ, READ_ELSEWHERE), writers)
+
+    @contextmanager
+    def reader(name: str) -> Iterator[None]:
+        if name == ALONE:
+            yield
+            return
+        port, key = (groups[TWO].ports[1], writers.key) if name == READ else (groups[ONE].ports[0], groups[ONE].key)
+        process = subprocess.Popen([sys.executable, str(READER), str(port), NAME, key])
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait()
+
+    return in_turns(
+        variants,
+        disk,
+        lambda *_: [singles(NAME, writers.key, REWARDS[i:]) for i in range(CONNECTIONS)],
+        3,
+        2.0,
+        reader,
+    )
 
 
 class Memory(NamedTuple):

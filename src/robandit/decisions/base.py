@@ -68,11 +68,18 @@ class BaseEngine(ABC):
 
     @abstractmethod
     async def change(
-        self, name: str, action: Callable[[Experiment], T], *, ids: Sequence[str] = (), weight: int = 1
+        self,
+        name: str,
+        action: Callable[[Experiment], T],
+        *,
+        ids: Sequence[str] = (),
+        weight: int = 1,
+        closes: bool = False,
     ) -> T:
         """Return what an action returns, when the events that it made are stored. Nothing else happens during the action.
 
-        ``ids`` are those of all decisions that it is about, and ``weight`` is their number. Raises what the action raises.
+        ``ids`` are those of all decisions that it is about, and ``weight`` is their number. With ``closes``, it sends their
+        rewards, and needs no stored events of those that are open. Raises what the action raises.
         """
 
     @abstractmethod

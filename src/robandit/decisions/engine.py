@@ -155,7 +155,13 @@ class Engine(BaseEngine):
         return self.find(name)
 
     async def change(
-        self, name: str, action: Callable[[Experiment], T], *, ids: Sequence[str] = (), weight: int = 1
+        self,
+        name: str,
+        action: Callable[[Experiment], T],
+        *,
+        ids: Sequence[str] = (),
+        weight: int = 1,
+        closes: bool = False,
     ) -> T:
         """See `BaseEngine`."""
         if weight == 1:

@@ -3,7 +3,8 @@
 The servers are state machines that follow the same log. A server appends to the log of an experiment only in a *turn*, which it
 gets from the store, and which no other server has at the same time:
 
-1. Calls wait until the server's last turn of the experiment has ended; those that wait then share the next one.
+1. Calls wait until a worker of the server has ended its last turn. It then waits for the turn of the experiment whose calls have
+   waited longest. The turn includes other experiments with waiting calls, if they are free: a turn costs more than a call.
 2. With the turn come the events that other servers have stored meanwhile. They are applied, and the state in memory is the newest.
 3. The waiting calls take effect on it, one after the other, and make events.
 4. The events are stored, which ends the turn, and the calls are answered.
@@ -18,13 +19,14 @@ servers did, so that tails stay short. Times are those of the store, so the cloc
 from __future__ import annotations
 
 import asyncio
+import functools
 import sys
 import time
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import msgspec
@@ -37,14 +39,18 @@ from robandit.decisions.settings import NAME
 from robandit.errors import CorruptFile, NotFound, Overloaded, StoreError, StoreUnavailable, formatted
 from robandit.live.engine import Compile
 from robandit.storage import Event, StoredExperiment
-from robandit.storage.base import Change, Clash, Create, Pulse, Remove, SharedStore, Turn
+from robandit.storage.base import Asked, Change, Clash, Create, Found, Pulse, Remove, SharedStore, Turn
 from robandit.storage.group_commit import Committed
 
 PULSE = 0.5  # seconds between two pulses, or more:
 PULSE_SHARE = 0.05  # the share of the time that they may take
 PATIENCE = 3.0  # seconds without an answer to a pulse after which the store counts as away
 MOST_WEIGHT = 1_000  # decisions and rewards in one turn; they take about 20 ms, in which nothing else is answered
-THREADS = 8  # that wait for turns, and as many for everything else
+MOST_TOGETHER = 100  # experiments in one turn
+WORKERS = 1  # that take turns. More would share the same calls among more, and smaller, turns
+MOST_WORKERS = 6  # while all others have waited for longer than this:
+SLOW = 0.1  # seconds, such as for an experiment that another server keeps
+THREADS = 8  # that wait for the store
 TRIES = 5  # to make an experiment while other servers make some
 
 
@@ -55,13 +61,21 @@ class _Gone(Exception):
 class _Call:
     """A call that waits for a turn."""
 
-    def __init__(self, action: Callable[[Experiment], Any], ids: Sequence[str], weight: int) -> None:
+    def __init__(
+        self, action: Callable[[Experiment], Any], ids: Sequence[str], weight: int, closes: bool = False
+    ) -> None:
         self.action = action
         self.ids = ids
         self.weight = weight
+        self.closes = closes
         self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.result: Any = None
         self.error: BaseException | None = None
+
+    def unknown_ids(self, experiment: Experiment) -> list[str]:
+        """Return the ids whose events are not in memory, so that the log must be searched for them."""
+        possible = [id for id in self.ids if ID.fullmatch(id)]  # others are in no log
+        return [id for id in possible if not experiment.is_open(id)] if self.closes else possible
 
     def take_effect(self, experiment: Experiment) -> None:
         try:
@@ -86,9 +100,11 @@ class _Call:
 class _Line:
     """The calls that wait for one experiment, and whether its state in memory is that of the log."""
 
-    def __init__(self) -> None:
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
         self.calls: deque[_Call] = deque()
-        self.worker: asyncio.Task[None] | None = None
+        self.awaited = False
+        """Whether a worker waits for the turn, or has it, as the first of several."""
         self.state = asyncio.Lock()
         """Held while the state is ahead of the log, or is loaded again."""
         self.ahead = False
@@ -98,10 +114,11 @@ class _Line:
 
 
 class _Work:
-    """What the calls of a turn make."""
+    """What the calls of one experiment make in a turn."""
 
     def __init__(self, time: float, known: Iterable[Event] = ()) -> None:
         self.time = time
+        self.calls: list[_Call] = []
         self.known = {(event.kind, event.id): event for event in known}
         self.events: list[Event] = []
         self.changes: list[Change] = []
@@ -137,9 +154,13 @@ class Replica(BaseEngine):
         self._most_waiting = most_waiting
         self._snapshot_every = snapshot_every
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="robandit-store")
-        self._for_turns = ThreadPoolExecutor(THREADS, thread_name_prefix="robandit-turn")
+        self._for_turns = ThreadPoolExecutor(MOST_WORKERS, thread_name_prefix="robandit-turn")
         """Threads of their own: if two servers waited for each other with all their threads, none could end its turn."""
         self._lines: dict[int, _Line] = {}
+        self._due: dict[_Line, None] = {}
+        """The lines with waiting calls, in the order of their turns."""
+        self._workers: dict[asyncio.Task[None], float] = {}
+        """Those who take turns, and when they began with the present one."""
         self._unstored: set[_Line] = set()
         """The lines whose state is, or was, ahead of the log."""
         self._work: _Work | None = None
@@ -190,7 +211,7 @@ class Replica(BaseEngine):
         older = self.experiments.get(stored.name)
         if older is not None:
             self._forget(older)
-        self._lines[stored.number] = _Line()
+        self._lines[stored.number] = _Line(experiment)
         self._add(experiment)
         return experiment
 
@@ -270,7 +291,13 @@ class Replica(BaseEngine):
         return self._waiting
 
     async def change(
-        self, name: str, action: Callable[[Experiment], T], *, ids: Sequence[str] = (), weight: int = 1
+        self,
+        name: str,
+        action: Callable[[Experiment], T],
+        *,
+        ids: Sequence[str] = (),
+        weight: int = 1,
+        closes: bool = False,
     ) -> T:
         """See `BaseEngine`."""
         self._check_store()
@@ -279,7 +306,7 @@ class Replica(BaseEngine):
         for _ in range(2):
             experiment = await self.present(name)
             try:
-                result: T = await self._queued(experiment, _Call(action, ids, weight))
+                result: T = await self._queued(experiment, _Call(action, ids, weight, closes))
                 return result
             except _Gone:  # perhaps it was made again
                 continue
@@ -295,84 +322,167 @@ class Replica(BaseEngine):
         if line is None:
             raise _Gone
         line.calls.append(call)
+        self._due.setdefault(line)
         self._waiting += call.weight
-        if line.worker is None:
-            line.worker = self._start(self._serve(experiment, line))
+        self._employ()
         try:
             return await call.answer
         finally:
             self._waiting -= call.weight
 
-    async def _serve(self, experiment: Experiment, line: _Line) -> None:
+    def _employ(self) -> None:
+        """Start a worker if there is work for one. More than usual are started while all others are slow."""
+        number = len(self._workers)
+        if self._next() is None or number >= MOST_WORKERS:
+            return
+        if number < WORKERS or time.monotonic() - max(self._workers.values()) > SLOW:
+            self._workers[self._start(self._serve())] = time.monotonic()
+
+    def _next(self) -> _Line | None:
+        return next((line for line in self._due if not line.awaited), None)
+
+    async def _serve(self) -> None:
         """Take turns until no call waits."""
+        worker = asyncio.current_task()
+        assert worker is not None
         try:
-            while line.calls:
-                calls = [line.calls.popleft()]
-                weight = calls[0].weight
-                while line.calls and weight + line.calls[0].weight <= MOST_WEIGHT:
-                    calls.append(line.calls.popleft())
-                    weight += calls[-1].weight
+            while (line := self._next()) is not None:
+                self._workers[worker] = time.monotonic()
+                line.awaited = True
                 try:
-                    await self._take_turn(experiment, line, calls)
-                    for call in calls:
-                        call.finish()
+                    await self._take_turn(line)
                 except Exception as error:
-                    for call in calls:
-                        call.fail(error)
-        finally:
-            line.worker = None
-
-    async def _take_turn(self, experiment: Experiment, line: _Line, calls: Sequence[_Call]) -> None:
-        """Let calls take effect, and store what they make. Raises if nothing is stored, or if that is not known."""
-        ids = [id for call in calls for id in call.ids if ID.fullmatch(id)]  # others are not in the log
-        while True:
-            await self._be_on_the_log(experiment, line)
-            turn = await asyncio.get_running_loop().run_in_executor(
-                self._for_turns, self.store.turn, experiment.number, _before(experiment), ids
-            )
-            async with line.state:
-                try:
-                    if turn.head is None:
-                        self._forget(experiment)
-                        raise _Gone
-                    self._apply(experiment, line, turn.head, turn.tail)
-                    if experiment.seq > turn.head:
-                        line.ahead = True
-                    elif experiment.seq == turn.head and not line.ahead:
-                        await self._use(turn, experiment, line, calls)
-                        return
+                    for each in (line, *(self._due if self._problem else ())):
+                        self._fail(each, error)
                 finally:
-                    await self._in_thread(turn.cancel)
-            if not line.ahead:  # a long tail: others need not wait while it is applied
-                await self._look(experiment, _nothing)
+                    line.awaited = False
+        finally:
+            del self._workers[worker]
 
-    async def _use(self, turn: Turn, experiment: Experiment, line: _Line, calls: Sequence[_Call]) -> None:
-        """Let calls take effect in a turn, and commit."""
+    def _fail(self, line: _Line, error: Exception) -> None:
+        """Answer all calls that wait for an experiment with an error."""
+        calls = list(line.calls)
+        line.calls.clear()
+        self._due.pop(line, None)
+        for call in calls:
+            call.fail(error)
+
+    def _wanted(self, line: _Line) -> Asked:
+        """Return what must be read for the calls that wait."""
+        ids: list[str] = []
+        weight = 0
+        for call in line.calls:
+            weight += call.weight
+            if ids and weight > MOST_WEIGHT:
+                break
+            ids += call.unknown_ids(line.experiment)
+        return Asked(line.experiment.number, _before(line.experiment), ids)
+
+    async def _take_turn(self, first: _Line) -> None:
+        """Wait for the turn of an experiment, and use it, and those of others that come with it."""
+        await self._be_on_the_log(first.experiment, first)
+        others = [line for line in self._due if not line.awaited and not line.ahead][:MOST_TOGETHER]
+        wanted = {line: self._wanted(line) for line in (first, *others)}
+        asked = list(wanted.values())
+        turn = await asyncio.get_running_loop().run_in_executor(
+            self._for_turns, functools.partial(self.store.turn, *asked[0], asked[1:])
+        )
+        found = {first: Found(turn.head, turn.snapshot, turn.tail, turn.known)}
+        found |= {line: turn.others[number] for line in others if (number := line.experiment.number) in turn.others}
+        try:
+            async with AsyncExitStack() as stack:
+                for line in found:
+                    await stack.enter_async_context(line.state)
+                works: dict[_Line, _Work] = {}
+                for line, each in found.items():
+                    if self._lines.get(line.experiment.number) is line and self._has_caught_up(line, each):
+                        weight = sum(call.weight for work in works.values() for call in work.calls)
+                        work = self._made(line, each, turn.time, wanted[line].ids, MOST_WEIGHT - weight)
+                        if work is not None:
+                            works[line] = work
+                await self._commit(turn, works)
+        finally:
+            if not turn.ended:
+                await self._in_thread(turn.cancel)
+        for work in works.values():
+            for call in work.calls:
+                call.finish()
+        if first not in works and not first.ahead:  # a long tail: others need not wait while it is applied
+            await self._look(first.experiment, _nothing)
+
+    def _has_caught_up(self, line: _Line, found: Found) -> bool:
+        """Apply the newest events. Return whether the state is that of the log."""
+        experiment = line.experiment
+        if found.head is None:
+            self._forget(experiment)
+            self._fail(line, _Gone())
+            return False
+        try:
+            self._apply(experiment, line, found.head, found.tail)
+        except Exception as error:  # other experiments go on
+            self._fail(line, error)
+            return False
+        if experiment.seq > found.head:
+            line.ahead = True
+        return experiment.seq == found.head and not line.ahead
+
+    def _made(self, line: _Line, found: Found, time: float, ids: Sequence[str], room: int) -> _Work | None:
+        """Let waiting calls take effect, also those that came while the turn was awaited. Return None if this fails.
+
+        A call must wait for the next turn if it needs events that were not searched for.
+        """
+        experiment, searched = line.experiment, set(ids)
         line.ahead = True
         self._unstored.add(line)
-        self._work = work = _Work(turn.time, (*turn.known, *turn.tail))
+        self._work = work = _Work(time, (*found.known, *found.tail))
         try:
             if experiment.version != __version__:
                 experiment.upgrade()
-            for call in calls:
+            while line.calls and (room >= line.calls[0].weight or room == MOST_WEIGHT):
+                if not searched.issuperset(line.calls[0].unknown_ids(experiment)):
+                    break
+                call = line.calls.popleft()
+                room -= call.weight
+                work.calls.append(call)
                 if work.removed:
                     call.error = _Gone()
                 else:
                     call.take_effect(experiment)
+            if experiment.seq - found.snapshot >= self._snapshot_every and work.events and not work.removed:
+                work.changes.append(experiment.snapshot())
+        except Exception as error:  # other experiments go on; this one is loaded again
+            line.calls.extendleft(reversed(work.calls))
+            self._fail(line, error)
+            return None
         finally:
             self._work = None
-        if work.events or work.changes:
-            if experiment.seq - turn.snapshot >= self._snapshot_every and not work.removed:
-                work.changes.append(experiment.snapshot())
+        self._due.pop(line, None)
+        if line.calls:  # behind the others
+            self._due[line] = None
+        return work
+
+    async def _commit(self, turn: Turn, works: dict[_Line, _Work]) -> None:
+        """Store what the calls have made."""
+        events = [event for work in works.values() for event in work.events]
+        changes = [change for work in works.values() for change in work.changes]
+        if events or changes:
             start = time.perf_counter()
-            await self._in_thread(turn.commit, work.events, work.changes)
-            self._on_commit(Committed(work.events, time.perf_counter() - start))
-        experiment.recent.clear()
-        line.ahead = False
-        line.last = work.events[-1] if work.events else line.last
-        self._unstored.discard(line)
-        if work.removed:
-            self._forget(experiment)
+            try:
+                await self._in_thread(turn.commit, events, changes)
+            except Exception as error:
+                for work in works.values():
+                    for call in work.calls:
+                        call.fail(error)
+                works.clear()
+                return
+            self._on_commit(Committed(events, time.perf_counter() - start))
+        for line, work in works.items():
+            line.experiment.recent.clear()
+            line.ahead = False
+            line.last = work.events[-1] if work.events else line.last
+            self._unstored.discard(line)
+            if work.removed:
+                self._forget(line.experiment)
 
     def _find(self, experiment: int, kind: str, id: str) -> Event | None:
         """Return a stored event with an id that a call has named."""
@@ -511,8 +621,9 @@ class Replica(BaseEngine):
     def _expire_due(self) -> None:
         """Close decisions whose rewards did not come in time. Each server does it; one of them is the first."""
         for experiment in self._by_number.values():
-            if experiment.is_due() and self._lines[experiment.number].worker is None:
+            if experiment.is_due() and not self._lines[experiment.number].calls:
                 self._start(self._quietly(self.change(experiment.name, Experiment.expire_due)))
+        self._employ()
 
     async def _quietly(self, work: Awaitable[Any]) -> None:
         """Do work that nobody waits for. What fails for one experiment does not concern the others."""
@@ -576,7 +687,7 @@ class Replica(BaseEngine):
         experiment.recent.clear()
         async with self._adding:
             if number not in self._by_number:
-                self._lines[number] = _Line()
+                self._lines[number] = _Line(experiment)
                 self._add(experiment)
         return self._by_number[number]
 
@@ -596,9 +707,8 @@ class Replica(BaseEngine):
 
     async def close(self) -> None:
         """Wait for the calls that are under way, and close the store. Other servers go on, so no snapshots are taken."""
-        workers = [line.worker for line in self._lines.values() if line.worker is not None]
-        if workers:
-            await asyncio.wait(workers)
+        while self._workers:
+            await asyncio.wait(list(self._workers))
         rest = list(self._tasks)
         for task in rest:
             task.cancel()

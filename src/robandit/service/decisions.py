@@ -57,7 +57,7 @@ async def reward(state: State, request: Request) -> Answer:
     name = request.parameters[0]
     try:
         given = _Rewarding(request.body)
-        made = await state.engine.change(name, given.learn, ids=given.ids)
+        made = await state.engine.change(name, given.learn, ids=given.ids, closes=True)
     except BaseException:
         calls.outcomes["reward", "rejected"] += 1
         raise
@@ -101,7 +101,7 @@ async def reward_batch(state: State, request: Request) -> Answer:
     name = request.parameters[0]
     calls, items = await _items_of(state, request, "reward", _Rewarding)
     try:
-        made = await _batch(state, name, items, lambda experiment, item: item.learn(experiment))
+        made = await _batch(state, name, items, lambda experiment, item: item.learn(experiment), closes=True)
     except BaseException:
         calls.outcomes["reward", "rejected"] += len(items)
         raise
@@ -158,7 +158,11 @@ async def _items_of(
 
 
 async def _batch(
-    state: State, name: str, items: Sequence[Any], apply: Callable[[Experiment, Any], Recorded]
+    state: State,
+    name: str,
+    items: Sequence[Any],
+    apply: Callable[[Experiment, Any], Recorded],
+    closes: bool = False,
 ) -> list[Recorded | Exception]:
     """Apply all items of a batch in one go, so that they are stored in one commit."""
 
@@ -172,7 +176,7 @@ async def _batch(
         return made
 
     ids = [id for item in items if not isinstance(item, Exception) for id in item.ids]
-    return await state.engine.change(name, all_of_them, ids=ids, weight=max(2, len(items)))
+    return await state.engine.change(name, all_of_them, ids=ids, weight=max(2, len(items)), closes=closes)
 
 
 class _Asking:

@@ -266,12 +266,31 @@ class Pulse(NamedTuple):
     """The time of the store, in seconds since 1970."""
 
 
-class Turn(ABC):
-    """The right to append to the log of one experiment of a shared store, until `commit` or `cancel`.
+class Asked(NamedTuple):
+    """What somebody wants who asks for a turn: the events after a number, and those with these ids."""
 
-    Any thread may call it, one at a time.
+    experiment: int
+    after: int
+    ids: Sequence[str]
+
+
+class Found(NamedTuple):
+    """What a turn has found of an experiment. See `Turn`."""
+
+    head: int | None
+    snapshot: int
+    tail: list[Event]
+    known: list[Event]
+
+
+class Turn(ABC):
+    """The right to append to the log of an experiment of a shared store, until `commit` or `cancel`.
+
+    It may include other experiments. Any thread may call it, one at a time.
     """
 
+    ended: bool
+    """Whether `commit` or `cancel` was called."""
     head: int | None
     """The number of the last event; None if the experiment was removed."""
     snapshot: int
@@ -282,6 +301,8 @@ class Turn(ABC):
     """The next events after the number that the caller knew, at most `MOST_TAIL`."""
     known: list[Event]
     """All events with the ids that the caller asked for."""
+    others: dict[int, Found]
+    """The other experiments that are included: those that nobody else had a turn of."""
 
     @abstractmethod
     def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:
@@ -361,10 +382,11 @@ class SharedStore(Store):
     """A store to which several processes write at the same time."""
 
     @abstractmethod
-    def turn(self, experiment: int, after: int, ids: Sequence[str]) -> Turn:
+    def turn(self, experiment: int, after: int, ids: Sequence[str], others: Sequence[Asked] = ()) -> Turn:
         """Wait for the turn of an experiment, and read the events after a number, and those with these ids.
 
-        Raises `StoreUnavailable` if another process does not end its turn in time.
+        The turn includes those of the other experiments that nobody else has a turn of at that moment. Raises
+        `StoreUnavailable` if another process does not end its turn in time.
         """
 
     @abstractmethod

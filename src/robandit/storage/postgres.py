@@ -28,12 +28,14 @@ from robandit.storage.base import (
     KEPT_SNAPSHOTS,
     MOST_TAIL,
     Archive,
+    Asked,
     Audit,
     AuditEntry,
     Change,
     Create,
     EndSession,
     Event,
+    Found,
     NewEpoch,
     Pulse,
     PutKey,
@@ -63,17 +65,30 @@ _SEPARATOR = "\x1f"  # neither in JSON nor in an id: PostgreSQL splits a text fa
 _COLUMNS = "experiment, seq, kind, id, payload, time"
 _EVENT = f"SELECT {_COLUMNS} FROM event WHERE experiment = %s"
 _TAIL = f"{_EVENT} AND seq > %s ORDER BY seq LIMIT {MOST_TAIL}"
-_KNOWN = f"{_EVENT} AND id = ANY(%s)"
+# OFFSET 0 keeps the search for one id or one log apart, so that it always uses the index that is made for it.
+_KNOWN = (
+    f"SELECT found.* FROM unnest(%s::bigint[], %s::text[]) AS asked(number, id), LATERAL ("
+    f'SELECT {_COLUMNS} FROM event WHERE experiment = asked.number AND id = asked.id COLLATE "C" OFFSET 0) AS found'
+)
+_TAILS = (
+    f"SELECT found.* FROM unnest(%s::bigint[], %s::bigint[]) AS asked(number, after), LATERAL ("
+    f"SELECT {_COLUMNS} FROM event WHERE experiment = asked.number AND seq > asked.after ORDER BY seq LIMIT {MOST_TAIL}"
+    ") AS found"
+)
 _EXPERIMENT = "SELECT number, name, head, epoch, convert_to(settings, 'UTF8') FROM experiment"
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
 _NEWEST = "coalesce((SELECT max(seq) FROM snapshot WHERE experiment = number), 0)"
 _TURN = f"SELECT head, {_NEWEST}, {_NOW} FROM experiment WHERE number = %s FOR UPDATE"
-_PARTS = ", ".join([f"string_to_array(%s, E'\\x{ord(_SEPARATOR):02x}')"] * 4)
+_OTHERS = f"SELECT number, head, {_NEWEST} FROM experiment WHERE number = ANY(%s) FOR UPDATE SKIP LOCKED"
+_PARTS = ", ".join([f"string_to_array(%s, E'\\x{ord(_SEPARATOR):02x}')"] * 6)
 _INSERT = (
-    "INSERT INTO event SELECT %s::bigint, %s::bigint + part.place, part.kind, part.id, part.payload, part.time::float8 "
-    f"FROM unnest({_PARTS}) WITH ORDINALITY AS part(kind, id, payload, time, place)"
+    "INSERT INTO event SELECT part.experiment::bigint, part.seq::bigint, part.kind, part.id, part.payload, "
+    f"part.time::float8 FROM unnest({_PARTS}) AS part(experiment, seq, kind, id, payload, time)"
 )
-_ADVANCE = "UPDATE experiment SET head = %s WHERE number = %s"
+_ADVANCE = (
+    "UPDATE experiment SET head = last.seq FROM unnest(%s::bigint[], %s::bigint[]) AS last(experiment, seq) "
+    "WHERE number = last.experiment"
+)
 
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
 
@@ -165,31 +180,54 @@ class PostgresReader(Reader):
 
 
 class PostgresTurn(Turn):
-    """A transaction that holds the row of an experiment."""
+    """A transaction that holds the rows of one or more experiments.
 
-    def __init__(self, connections: Connections, experiment: int, after: int, ids: Sequence[str]) -> None:
-        """Lock the row, and read."""
+    It waits for the first row while it holds none. The others are taken if they are free. So nobody waits in a circle.
+    """
+
+    def __init__(self, connections: Connections, first: Asked, others: Sequence[Asked] = ()) -> None:
+        """Lock the rows, and read."""
         self._connections = connections
-        self._number = experiment
-        self._ended = False
+        self.ended = False
         with connections.errors():
-            self._db, _ = connections.begin(lambda db: self._lock(db, after, ids))
+            self._db, found = connections.begin(lambda db: self._lock(db, first, others))
+        self.head, self.snapshot, self.tail, self.known = found.pop(first.experiment)
+        self.others = found
+        self._heads = {number: each.head for number, each in found.items() if each.head is not None}
+        if self.head is not None:
+            self._heads[first.experiment] = self.head
 
-    def _lock(self, db: Connection, after: int, ids: Sequence[str]) -> None:
-        statements: list[Statement] = [("BEGIN", ()), (_TURN, (self._number,)), (_TAIL, (self._number, after))]
-        if ids:
-            statements.append((_KNOWN, (self._number, list(ids))))
-        _, locked, tail, *known = _executed(db, statements)
-        self.head, self.snapshot, self.time = locked[0] if locked else (None, 0, 0.0)
-        self.tail = list(_events(tail))
-        self.known = list(_events(known[0])) if known else []
+    def _lock(self, db: Connection, first: Asked, others: Sequence[Asked]) -> dict[int, Found]:
+        asked = (first, *others)
+        numbers = [each.experiment for each in asked]
+        pairs = [(each.experiment, id) for each in asked for id in each.ids]
+        statements: list[Statement] = [("BEGIN", ()), (_TURN, (first.experiment,))]
+        if others:
+            statements.append((_OTHERS, (numbers[1:],)))
+            statements.append((_TAILS, (numbers, [each.after for each in asked])))
+        else:
+            statements.append((_TAIL, first[:2]))
+        if pairs:
+            statements.append((_KNOWN, ([number for number, _ in pairs], [id for _, id in pairs])))
+        _, locked, *rest = _executed(db, statements)
+        head, snapshot, self.time = locked[0] if locked else (None, 0, 0.0)
+        found = {first.experiment: Found(head, snapshot, [], [])}
+        if others:
+            found |= {number: Found(head, snapshot, [], []) for number, head, snapshot in rest.pop(0)}
+        for event in _events(rest[0]):
+            if event.experiment in found:
+                found[event.experiment].tail.append(event)
+        for event in _events(rest[1] if pairs else ()):
+            if event.experiment in found:
+                found[event.experiment].known.append(event)
+        return found
 
     def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:
         """See `Turn`."""
         self._connections.wait_on(self._db)
         try:
             with self._connections.errors():
-                _commit(self._db, {} if self.head is None else {self._number: self.head}, events, changes)
+                _commit(self._db, self._heads, events, changes)
         except StoreUnavailable as error:
             if not self._db.broken:
                 raise
@@ -199,20 +237,22 @@ class PostgresTurn(Turn):
             self.cancel()
 
     def _was_stored(self, events: Sequence[Event], error: StoreUnavailable) -> bool:
-        """Look the events up. Each decision has an id that no other one has, in its event or in the payload."""
+        """Look the events of one experiment up: all are stored, or none. Each decision has an id that no other one has."""
         if not events:
             raise Unresolved(f"{error} (the connection was lost in a commit)") from error
+        number, first = events[0][:2]
+        log = [event for event in events if event.experiment == number]
         try:
-            again = PostgresTurn(self._connections, self._number, events[0].seq - 1, [])
+            again = PostgresTurn(self._connections, Asked(number, first - 1, []))
         except StoreError as other:
             raise Unresolved(f"{other} (the connection was lost in a commit)") from other
         again.cancel()
-        return again.tail[: len(events)] == list(events[:MOST_TAIL])
+        return again.tail[: len(log)] == log[:MOST_TAIL]
 
     def cancel(self) -> None:
         """See `Turn`."""
-        if not self._ended:
-            self._ended = True
+        if not self.ended:
+            self.ended = True
             self._connections.give_back(self._db)
 
 
@@ -269,9 +309,9 @@ class PostgresStore(SharedStore):
         """See `Store`."""
         return PostgresReader(self._connections)
 
-    def turn(self, experiment: int, after: int, ids: Sequence[str]) -> Turn:
+    def turn(self, experiment: int, after: int, ids: Sequence[str], others: Sequence[Asked] = ()) -> Turn:
         """See `SharedStore`."""
-        return PostgresTurn(self._connections, experiment, after, ids)
+        return PostgresTurn(self._connections, Asked(experiment, after, ids), others)
 
     def tail(self, experiment: int, after: int) -> tuple[int | None, list[Event]]:
         """See `SharedStore`."""
@@ -386,8 +426,8 @@ def _commit(db: Connection, heads: dict[int, int], events: Sequence[Event], chan
         if event[0] not in removed:
             logs.setdefault(event[0], []).append(event)
     statements = [statement for change in made for statement in _made(change)]
-    for number, log in logs.items():
-        statements += _appended(heads, number, log)
+    if logs:
+        statements += _appended(heads, logs)
     statements += [statement for change in (*others, *audits) for statement in _made(change)]
     if not audits and any(isinstance(change, Create | Remove | PutKey | PutSession | EndSession) for change in changes):
         statements.append(("UPDATE store SET catalogue = catalogue + 1", ()))
@@ -410,26 +450,29 @@ def _events(rows: Iterable[Any]) -> Iterator[Event]:
         yield Event(experiment, seq, kind, id, payload.encode(), time)
 
 
-def _appended(heads: dict[int, int], number: int, log: Sequence[Event]) -> list[Statement]:
-    """Return the statements that append events to a log."""
-    head = heads.get(number)
-    for place, event in enumerate(log):
-        if head is None or event[1] != head + 1 + place:
-            last = "the log of an unknown experiment" if head is None else f"event {head + place}"
-            raise StoreError(f"event {event[1]} of experiment {number} does not follow {last}")
-    assert head is not None
+def _appended(heads: dict[int, int], logs: dict[int, list[Event]]) -> list[Statement]:
+    """Return the statements that append events to logs."""
+    for number, log in logs.items():
+        head = heads.get(number)
+        for place, event in enumerate(log):
+            if head is None or event[1] != head + 1 + place:
+                last = "the log of an unknown experiment" if head is None else f"event {head + place}"
+                raise StoreError(f"event {event[1]} of experiment {number} does not follow {last}")
+    events = [event for log in logs.values() for event in log]
     joined = [
         _SEPARATOR.join(parts)
         for parts in (
-            [event[2] for event in log],
-            [event[3] for event in log],
-            [event[4].decode() for event in log],
-            [repr(float(event[5])) for event in log],
+            [str(event[0]) for event in events],
+            [str(event[1]) for event in events],
+            [event[2] for event in events],
+            [event[3] for event in events],
+            [event[4].decode() for event in events],
+            [repr(float(event[5])) for event in events],
         )
     ]
-    if any(text.count(_SEPARATOR) != len(log) - 1 for text in joined):
-        raise StoreError(f"an event of experiment {number} has the character U+001F, which cannot be stored")
-    return [(_INSERT, (number, head, *joined)), (_ADVANCE, (head + len(log), number))]
+    if any(text.count(_SEPARATOR) != len(events) - 1 for text in joined):
+        raise StoreError("an event has the character U+001F, which cannot be stored")
+    return [(_INSERT, tuple(joined)), (_ADVANCE, (list(logs), [log[-1][1] for log in logs.values()]))]
 
 
 def _made(change: Change) -> list[Statement]:
