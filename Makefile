@@ -62,7 +62,7 @@ check: $(READY)  ## lint, check types and import layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-crash: $(READY)  ## kill servers 1,000 times, replicas 500 and PostgreSQL 50, spoil 1,000 calls of each client, lose nothing (20 minutes)
+crash: $(READY)  ## kill servers 1,000 times, replicas 500 and PostgreSQL 50, spoil 1,000 calls of each client, lose nothing (15 to 20 minutes)
 	@$(BIN)/python tests/crash/harness.py --kills 1000
 	@$(BIN)/python tests/crash/replicas.py --all
 	@$(BIN)/python tests/client/faults.py --faults 1000
