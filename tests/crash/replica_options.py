@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
 from functools import partial
@@ -95,22 +94,24 @@ def _guessed_stored() -> None:
 
 def _guessed_lost() -> None:
     """Take a lost commit for one that was not stored, and let the calls take effect again."""
-    from robandit.decisions.replica import Replica
-    from robandit.errors import StoreUnavailable
+    from robandit.decisions import replica
     from robandit.storage.postgres import PostgresTurn
 
     PostgresTurn._was_stored = lambda self, events, error: False  # type: ignore[method-assign]
-    take_turn = Replica._take_turn
+    commit, fail = replica.Replica._commit, replica._Call.fail
 
-    async def again(self: Any, experiment: Any, line: Any, calls: Any) -> None:
-        for _ in range(20):
-            try:
-                return await take_turn(self, experiment, line, calls)
-            except StoreUnavailable:
-                await asyncio.sleep(0.05)
-        raise StoreUnavailable("gave up")
+    async def again(self: Any, turn: Any, works: Any) -> None:
+        made = dict(works)
+        replica._Call.fail = lambda call, error: None  # type: ignore[method-assign]
+        try:
+            await commit(self, turn, works)
+        finally:
+            replica._Call.fail = fail  # type: ignore[method-assign]
+        for line, work in made.items() if not works else ():
+            line.calls.extendleft(reversed(work.calls))
+            self._due[line] = None
 
-    Replica._take_turn = again  # type: ignore[method-assign]
+    replica.Replica._commit = again  # type: ignore[method-assign]
 
 
 def _skipped_tail() -> None:
