@@ -56,7 +56,7 @@ class Call:
         if self.kind == "decide" and self.status == 200:
             return [self.answer]
         if self.kind == "decisions" and self.status == 200:
-            return [each["decision"] for each in self.answer["items"] if "decision" in each]
+            return [each["decision"] for each in self.answer["items"] if each.get("decision")]
         return []
 
 
