@@ -110,9 +110,9 @@ class Connections:
 
     def _discard(self, connection: Connection) -> None:
         """Close a connection. After an error, psycopg may count on prepared statements that PostgreSQL does not have."""
-        connection.close()
-        with self._lock:
+        with self._lock:  # first, so that `_abort` does not meet a closed one, whose number may be that of another file
             self._busy.pop(connection, None)
+        connection.close()
 
     def _new(self) -> Connection:
         made: Connection = psycopg.connect(**self._parameters, autocommit=True)
@@ -121,11 +121,9 @@ class Connections:
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection for others. A transaction is rolled back. After an error in one, the connection is closed."""
-        try:
+        with suppress(psycopg.Error):
             if connection.info.transaction_status == Status.INTRANS:
                 connection.execute("ROLLBACK")
-        except psycopg.Error:
-            connection.close()
         if connection.info.transaction_status != Status.IDLE:
             self._discard(connection)
             return
