@@ -212,8 +212,8 @@ def page(found: Loads, disk: Disk, start: Starts, used: Memory, seconds: float) 
         "## Several servers that share PostgreSQL",
         shared,
         "Servers, PostgreSQL and client share the same two cores. So two replicas can be faster than one only as far as one leaves "
-        "a core idle; on machines of their own they have more room. The processor time per request in the next table does not depend "
-        "on that: [how the service grows](../explanation/growth.md) computes with it.",
+        "a core idle; on machines of their own they have more room. The processor time per request in the next table does not "
+        "depend on that: [how the service grows](../explanation/growth.md) computes with it.",
         "## Each load",
         loads,
         "*us/request*: processor time per request (user and system, all threads and processes). "
