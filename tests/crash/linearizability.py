@@ -221,6 +221,7 @@ def check_order(rows: Sequence[Row], done: Sequence[Operation]) -> None:
 
     def told_of(each: Operation) -> int:
         if each.status == 409:
+            require(each.kind == "reward", f"{each}: nobody has used its id for another decision")
             row = rewarded.get(each.body["id"])
             require(row is not None and row.payload["value"] != each.body["value"], f"{each}: the log has {row}")
             assert row is not None

@@ -88,7 +88,7 @@ def test_the_zygote_forks_with_one_thread(zygote):
         ),
         ("half a group", "stored in part|not stored as one"),
         ("wrong snapshot", "the tail give other bytes"),
-        ("forgotten ids", "expected event|the head is|counted twice|answered 404"),
+        ("forgotten ids", "expected event|the head is|counted twice|answered 404|nobody has used its id"),
     ],
 )
 def test_the_harness_notices_a_broken_server(zygote, fault, finding):

@@ -96,19 +96,29 @@ def test_a_replay_waits(service):
     assert check_waits(service, lambda: post(service, "decisions", {"id": "x"})).replayed
 
 
-def test_an_explanation_waits_for_the_reward_that_it_tells_of(service, monkeypatch):
+def test_an_explanation_tells_of_no_reward_that_is_not_stored(service):
     id = service.call("POST", "/v1/experiments/p/decisions").json["id"]
-    explaining, may_go_on, folded = threading.Event(), threading.Event(), threading.Event()
+    path = f"/v1/experiments/p/decisions/{id}"
+    service.store.gate.clear()
+    post(service, "rewards", {"id": id, "value": 1.0})
+    explained = asyncio.run_coroutine_threadsafe(service.request("GET", path), service.loop)
+    service.run(asyncio.sleep(0.1))
+    assert not explained.done()
+    service.store.gate.set()
+    assert explained.result(30).json["status"] == "rewarded"
 
-    def slowly(*arguments, before=explanations._arms_before):
+
+def test_an_explanation_during_a_reward(service, monkeypatch):
+    """The reward comes while the log is read, and is not stored yet: the decision is open."""
+    id = service.call("POST", "/v1/experiments/p/decisions").json["id"]
+    explaining, may_go_on = threading.Event(), threading.Event()
+
+    def slowly(*arguments, before=explanations._story):
         explaining.set()
         assert may_go_on.wait(30)
-        try:
-            return before(*arguments)
-        finally:
-            folded.set()
+        return before(*arguments)
 
-    monkeypatch.setattr(explanations, "_arms_before", slowly)
+    monkeypatch.setattr(explanations, "_story", slowly)
     explained = asyncio.run_coroutine_threadsafe(
         service.request("GET", f"/v1/experiments/p/decisions/{id}"), service.loop
     )
@@ -116,11 +126,9 @@ def test_an_explanation_waits_for_the_reward_that_it_tells_of(service, monkeypat
     service.store.gate.clear()
     post(service, "rewards", {"id": id, "value": 1.0})
     may_go_on.set()
-    assert folded.wait(30)
-    service.run(asyncio.sleep(0.1))
-    assert not explained.done()
+    found = explained.result(30).json
+    assert (found["status"], found["reward"]) == ("open", None)
     service.store.gate.set()
-    assert explained.result(30).json["status"] == "rewarded"
 
 
 @pytest.mark.parametrize("path", ["", "/p"])

@@ -50,9 +50,10 @@ async def overview(state: State, request: Request) -> Answer:
 async def show(state: State, request: Request) -> Answer:
     """Handle GET experiments/{name}."""
     name = request.parameters[0]
-    experiment = await state.engine.read(name, lambda experiment: experiment)
+    experiment, summary, saved = await state.engine.read(
+        name, lambda seen: (seen, summary_of(seen), seen.bandit.to_bytes())
+    )
     study = await state.studies.study(experiment)
-    summary, saved = await state.engine.read(name, lambda seen: (summary_of(seen), seen.bandit.to_bytes()))
     estimates = await state.studies.estimates(saved)
     diagnosis = None if study is None else study.diagnosis
     shown = bodies.Experiment(
