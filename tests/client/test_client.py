@@ -197,7 +197,7 @@ def test_wrong_options_are_rejected(make, option, value):
 
 
 def test_the_key_is_not_shown(make):
-    with make("http://127.0.0.1:1", "rb_secret", timeout=0.05) as client:
+    with make("http://127.0.0.1:1", "rb_secret", timeout=0.5) as client:
         assert "secret" not in repr(client)
         with pytest.raises(errors.ServiceUnavailable) as caught:
             client.experiment("p").decide()

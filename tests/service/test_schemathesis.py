@@ -75,6 +75,8 @@ def fit(case, ids):
     if isinstance(body.get("on_expiry"), float | int):
         body["reward_window"] = body.get("reward_window") or 60.0  # a value on expiry needs a window
         body["on_expiry"] = playable(body["on_expiry"])
+    if body.get("fallback") is not None and body.get("arms"):
+        body["fallback"] = chance.choice(body["arms"])
     for item in (body, *(body.get("items") or ())):
         if case.path.endswith(("/decisions", "/decisions/batch")) and item is not None:
             # Only arms of the experiment can be chosen or observed, and one call cannot do both.

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import importlib
 import io
 import json
 import os
@@ -151,7 +152,7 @@ def test_specs_and_file_names(tmp_path):
 
 
 def test_folders_and_pages_of_other_commands(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["robandit.precompile"], "precompile", lambda policies, into, done: into)
+    monkeypatch.setattr(importlib.import_module("robandit.precompile"), "precompile", lambda policies, into, done: into)
     assert f"compiled code is in {SHOWN}\n" in printed("precompile", "UCB1", "--into", NASTY, cwd=tmp_path)
     monkeypatch.setattr("robandit.verify.statements", lambda names: [])
     text = printed("verify", "--out", f"{NASTY}.html", cwd=tmp_path)
