@@ -27,10 +27,12 @@ from robandit.storage import AuditEntry, Event, StoredExperiment, StoredKey, ope
 from robandit.storage.base import (
     MOST_TAIL,
     Archive,
+    Asked,
     Audit,
     Clash,
     Create,
     EndSession,
+    Found,
     NewEpoch,
     PutKey,
     PutSession,
@@ -689,6 +691,50 @@ class SharedContract(StoreContract):
         assert later.time > turn.time
         later.cancel()
         assert everything(filled)["experiments"][0].head == 5
+
+    def test_a_turn_includes_others_that_are_free(self, filled, other):
+        filled.commit([event(3), event(2, number=2)], [Create(3, "three", b"{}"), Create(4, "four", b"{}")])
+        kept = filled.turn(3, 0, [])
+        asked = [Asked(2, 1, ["1", "2"]), Asked(3, 0, []), Asked(4, 0, ["1"]), Asked(5, 0, [])]
+        turn = other.turn(1, 2, ["1"], asked)
+        assert (turn.head, turn.snapshot, turn.tail, turn.known) == (3, 2, [event(3)], [event(1)])
+        both = [event(1, number=2), event(2, number=2)]
+        assert {number: each._replace(known=sorted(each.known)) for number, each in turn.others.items()} == {
+            2: Found(2, 0, both[1:], both),
+            4: Found(0, 0, [], []),
+        }
+        kept.commit([event(1, number=3)], ())  # nobody waits for it
+        turn.commit([event(4), event(1, number=4), event(3, number=2), event(2, number=4)], ())
+        assert turn.ended
+        assert [each.head for each in everything(filled)["experiments"]] == [4, 3, 1, 2]
+
+    def test_a_turn_of_several_stores_all_or_nothing(self, filled, other):
+        before = everything(filled)
+        with pytest.raises(StoreError, match="does not follow"):
+            other.turn(1, 2, [], [Asked(2, 1, [])]).commit([event(3), event(3, number=2)], ())
+        with pytest.raises(StoreError, match="unknown experiment"):
+            other.turn(1, 2, []).commit([event(3), event(2, number=2)], ())
+        with pytest.raises(Clash):
+            other.turn(1, 2, [], [Asked(2, 1, [])]).commit([event(3), event(2, number=2, id="1")], ())
+        assert everything(filled) == before
+
+    def test_turns_of_several_do_not_wait_in_a_circle(self, filled, other):
+        """Two threads take both experiments, in different orders. If they kept one while they wait, both would stop."""
+
+        def append(store, first, second):
+            for _ in range(50):
+                turn = store.turn(first, 0, [], [Asked(second, 0, [])])
+                heads = {first: turn.head} | {number: found.head for number, found in turn.others.items()}
+                turn.commit([event(head + 1, number=number) for number, head in heads.items()], ())
+
+        threads = [threading.Thread(target=append, args=each) for each in ((filled, 1, 2), (other, 2, 1))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        heads = [each.head for each in everything(filled)["experiments"]]
+        assert not any(thread.is_alive() for thread in threads)
+        assert min(heads) > 50
 
     def test_a_turn_of_an_experiment_that_is_gone(self, filled, other):
         filled.commit((), [Remove(1)])

@@ -380,6 +380,8 @@ class Replica(BaseEngine):
 
     async def _take_turn(self, first: _Line) -> None:
         """Wait for the turn of an experiment, and use it, and those of others that come with it."""
+        if self._lines.get(first.experiment.number) is not first:  # removed, or loaded anew
+            raise _Gone
         await self._be_on_the_log(first.experiment, first)
         others = [line for line in self._due if not line.awaited and not line.ahead][:MOST_TOGETHER]
         wanted = {line: self._wanted(line) for line in (first, *others)}
