@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
+from weakref import WeakSet
 
 import psycopg
 from psycopg import conninfo, errors
@@ -73,6 +74,7 @@ class Connections:
         self._idle: list[Connection] = []
         self._busy: dict[Connection, float] = {}
         """The connections that are used, and since when they wait for an answer."""
+        self._prepared: WeakSet[Connection] = WeakSet()
         self._closed = False
 
     def begin(self, work: Callable[[Connection], T]) -> tuple[Connection, T]:
@@ -115,9 +117,16 @@ class Connections:
         connection.close()
 
     def _new(self) -> Connection:
-        made: Connection = psycopg.connect(**self._parameters, autocommit=True)
+        # Without psycopg's own prepared statements: it would remove ours together with them, such as after a ROLLBACK.
+        made: Connection = psycopg.connect(**self._parameters, autocommit=True, prepare_threshold=None)
         self._do(made, lambda db: db.execute(self._settings))
         return made
+
+    def prepare(self, connection: Connection, statements: Callable[[], str]) -> None:
+        """Execute statements that prepare others, unless that was done on this connection. Always give the same ones."""
+        if connection not in self._prepared:
+            connection.execute(statements())
+            self._prepared.add(connection)
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection for others. A transaction is rolled back. After an error in one, the connection is closed."""

@@ -93,6 +93,26 @@ _ADVANCE = (
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
 
 
+def _prepared() -> str:
+    """Return the statements that prepare those of a turn. To parse and plan them takes longer than to execute them."""
+    statements = {
+        "turn(bigint)": _TURN,
+        "others(bigint[])": _OTHERS,
+        "tail(bigint, bigint)": _TAIL,
+        "tails(bigint[], bigint[])": _TAILS,
+        "known(bigint[], text[])": _KNOWN,
+        "append(text, text, text, text, text, text)": _INSERT,
+        "advance(bigint[], bigint[])": _ADVANCE,
+    }
+    return "; ".join(f"PREPARE {head} AS {_numbered(query)}" for head, query in statements.items())
+
+
+def _numbered(query: str) -> str:
+    """Return a statement with the parameters $1, $2, ... instead of %s."""
+    first, *parts = query.split("%s")
+    return first + "".join(f"${number}{part}" for number, part in enumerate(parts, start=1))
+
+
 class _Runs(Protocol):
     """Connections, or one of them."""
 
@@ -201,14 +221,15 @@ class PostgresTurn(Turn):
         asked = (first, *others)
         numbers = [each.experiment for each in asked]
         pairs = [(each.experiment, id) for each in asked for id in each.ids]
-        statements: list[Statement] = [("BEGIN", ()), (_TURN, (first.experiment,))]
+        statements: list[Statement] = [("BEGIN", ()), ("EXECUTE turn(%s)", (first.experiment,))]
         if others:
-            statements.append((_OTHERS, (numbers[1:],)))
-            statements.append((_TAILS, (numbers, [each.after for each in asked])))
+            statements.append(("EXECUTE others(%s)", (numbers[1:],)))
+            statements.append(("EXECUTE tails(%s, %s)", (numbers, [each.after for each in asked])))
         else:
-            statements.append((_TAIL, first[:2]))
+            statements.append(("EXECUTE tail(%s, %s)", first[:2]))
         if pairs:
-            statements.append((_KNOWN, ([number for number, _ in pairs], [id for _, id in pairs])))
+            statements.append(("EXECUTE known(%s, %s)", ([number for number, _ in pairs], [id for _, id in pairs])))
+        self._connections.prepare(db, _prepared)
         _, locked, *rest = _executed(db, statements)
         head, snapshot, self.time = locked[0] if locked else (None, 0, 0.0)
         found = {first.experiment: Found(head, snapshot, [], [])}
@@ -277,6 +298,7 @@ class PostgresStore(SharedStore):
         numbers = sorted({event[0] for event in events})
 
         def lock(db: Connection) -> dict[int, int]:
+            self._connections.prepare(db, _prepared)
             query = "SELECT number, head FROM experiment WHERE number = ANY(%s) ORDER BY number FOR UPDATE"
             return dict(_executed(db, [("BEGIN", ()), (query, (numbers,))])[1])
 
@@ -316,14 +338,10 @@ class PostgresStore(SharedStore):
     def tail(self, experiment: int, after: int) -> tuple[int | None, list[Event]]:
         """See `SharedStore`."""
 
-        def read(db: Connection) -> tuple[int | None, list[Event]]:
-            with db.pipeline():
-                heads = db.execute("SELECT head FROM experiment WHERE number = %s", (experiment,), binary=True)
-                tail = db.execute(_TAIL, (experiment, after), binary=True)
-            row = heads.fetchone()
-            return (None if row is None else row[0]), list(_events(tail.fetchall()))
-
-        return self._connections.run(read)
+        head = "SELECT head FROM experiment WHERE number = %s"
+        statements: list[Statement] = [(head, (experiment,)), (_TAIL, (experiment, after))]
+        heads, tail = self._connections.run(lambda db: _executed(db, statements))
+        return (heads[0][0] if heads else None), list(_events(tail))
 
     def find_name(self, name: str) -> StoredExperiment | None:
         """See `SharedStore`."""
@@ -472,7 +490,11 @@ def _appended(heads: dict[int, int], logs: dict[int, list[Event]]) -> list[State
     ]
     if any(text.count(_SEPARATOR) != len(events) - 1 for text in joined):
         raise StoreError("an event has the character U+001F, which cannot be stored")
-    return [(_INSERT, tuple(joined)), (_ADVANCE, (list(logs), [log[-1][1] for log in logs.values()]))]
+    heads_now = [log[-1][1] for log in logs.values()]
+    return [
+        ("EXECUTE append(%s, %s, %s, %s, %s, %s)", tuple(joined)),
+        ("EXECUTE advance(%s, %s)", (list(logs), heads_now)),
+    ]
 
 
 def _made(change: Change) -> list[Statement]:
