@@ -175,6 +175,29 @@ def test_a_removed_experiment_refuses_the_calls_behind_it(postgres_url):
     run(test())
 
 
+def test_an_experiment_with_large_batches_does_not_delay_the_others_for_ever(postgres_url, without_pulses, monkeypatch):
+    """It always has calls that fill a turn. Another one, which has waited since its first, is next."""
+    monkeypatch.setattr(replicas, "MOST_WEIGHT", 10)
+    order = []
+
+    async def test():
+        async with running(postgres_url) as engine:
+            await made(engine, "large")
+            await made(engine, "small")
+
+            async def call(name, weight):
+                def action(experiment):
+                    order.append(name)
+                    return experiment.decide()
+
+                await engine.change(name, action, weight=weight)
+
+            await asyncio.gather(*(call("large", 10) for _ in range(10)), call("small", 1))
+
+    run(test())
+    assert order.index("small") <= 2
+
+
 def test_pulses_tell_of_experiments_keys_and_events(postgres_url):
     called = []
 

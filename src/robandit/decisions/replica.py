@@ -456,9 +456,10 @@ class Replica(BaseEngine):
             return None
         finally:
             self._work = None
-        self._due.pop(line, None)
-        if line.calls:  # behind the others
-            self._due[line] = None
+        if work.calls or not line.calls:  # who had no room keeps its place
+            self._due.pop(line, None)
+            if line.calls:  # behind the others
+                self._due[line] = None
         return work
 
     async def _commit(self, turn: Turn, works: dict[_Line, _Work]) -> None:
