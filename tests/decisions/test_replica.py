@@ -1,6 +1,7 @@
 """Engines that share a PostgreSQL database: what one does, the others know; and what happens when the database is away."""
 
 import asyncio
+import threading
 import time
 from contextlib import asynccontextmanager
 
@@ -196,6 +197,23 @@ def test_an_experiment_with_large_batches_does_not_delay_the_others_for_ever(pos
 
     run(test())
     assert order.index("small") <= 2
+
+
+def test_turns_end_although_reads_occupy_all_threads(postgres_url, without_pulses):
+    async def test():
+        async with running(postgres_url) as engine:
+            await made(engine)
+            free = threading.Event()
+            reads = [asyncio.create_task(engine._in_thread(free.wait, 60)) for _ in range(replicas.THREADS)]
+            try:
+                await decide(engine)
+            finally:
+                was_free = free.is_set()
+                free.set()
+            await asyncio.gather(*reads)
+            assert not was_free
+
+    run(test())
 
 
 def test_pulses_tell_of_experiments_keys_and_events(postgres_url):

@@ -19,7 +19,6 @@ servers did, so that tails stay short. Times are those of the store, so the cloc
 from __future__ import annotations
 
 import asyncio
-import functools
 import sys
 import time
 import traceback
@@ -155,7 +154,7 @@ class Replica(BaseEngine):
         self._snapshot_every = snapshot_every
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="robandit-store")
         self._for_turns = ThreadPoolExecutor(MOST_WORKERS, thread_name_prefix="robandit-turn")
-        """Threads of their own: if two servers waited for each other with all their threads, none could end its turn."""
+        """One thread for each worker: whoever has a turn can end it, although others wait for theirs, or read."""
         self._lines: dict[int, _Line] = {}
         self._due: dict[_Line, None] = {}
         """The lines with waiting calls, in the order of their turns."""
@@ -179,6 +178,10 @@ class Replica(BaseEngine):
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+    async def _in_turn(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Do a step of a turn in another thread. Only a worker does this, so there is always a free one."""
+        return await asyncio.get_running_loop().run_in_executor(self._for_turns, function, *arguments)
 
     def _start(self, coroutine: Any) -> asyncio.Task[Any]:
         task = asyncio.create_task(coroutine)
@@ -384,9 +387,7 @@ class Replica(BaseEngine):
         others = [line for line in self._due if not line.awaited and not line.ahead][:MOST_TOGETHER]
         wanted = {line: self._wanted(line) for line in (first, *others)}
         asked = list(wanted.values())
-        turn = await asyncio.get_running_loop().run_in_executor(
-            self._for_turns, functools.partial(self.store.turn, *asked[0], asked[1:])
-        )
+        turn = await self._in_turn(self.store.turn, *asked[0], asked[1:])
         found = {first: Found(turn.head, turn.snapshot, turn.tail, turn.known)}
         found |= {line: turn.others[number] for line in others if (number := line.experiment.number) in turn.others}
         try:
@@ -403,7 +404,7 @@ class Replica(BaseEngine):
                 await self._commit(turn, works)
         finally:
             if not turn.ended:
-                await self._in_thread(turn.cancel)
+                await self._in_turn(turn.cancel)
         for work in works.values():
             for call in work.calls:
                 call.finish()
@@ -469,7 +470,7 @@ class Replica(BaseEngine):
         if events or changes:
             start = time.perf_counter()
             try:
-                await self._in_thread(turn.commit, events, changes)
+                await self._in_turn(turn.commit, events, changes)
             except Exception as error:
                 for work in works.values():
                     for call in work.calls:
