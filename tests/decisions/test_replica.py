@@ -216,6 +216,33 @@ def test_turns_end_although_reads_occupy_all_threads(postgres_url, without_pulse
     run(test())
 
 
+def test_an_experiment_that_another_removed_does_not_conflict(postgres_url, without_pulses):
+    async def test():
+        async with running(postgres_url) as one, running(postgres_url) as two:
+            await made(one)
+            await made(two)
+            await one.delete("e", "k")
+            assert await made(two, arms=["n"]) == (2, True)
+
+    run(test())
+
+
+def test_calls_of_others_keep_their_time_when_an_experiment_is_gone(postgres_url, without_pulses):
+    async def test():
+        async with running(postgres_url) as one, running(postgres_url) as two:
+            for name in ("e", "other"):
+                await made(one, name)
+                await made(two, name)
+            await asyncio.sleep(0.05)
+            before = one.store.pulse().time
+            await one.delete("e", "k")
+            gone, decided = await asyncio.gather(decide(two), decide(two, name="other"), return_exceptions=True)
+            assert isinstance(gone, NotFound)
+            assert decided.event.time >= before
+
+    run(test())
+
+
 def test_pulses_tell_of_experiments_keys_and_events(postgres_url):
     called = []
 

@@ -662,10 +662,10 @@ class Replica(BaseEngine):
         """See `BaseEngine`. If another server makes one at the same moment, look again."""
         self._check_store()
         for _ in range(TRIES):
-            with suppress(NotFound):
-                await self.present(name)
-            asked, known = self._asked(name, settings)
             try:
+                with suppress(NotFound):  # one that another server has removed is no conflict
+                    await self._look(await self.present(name), _nothing)
+                asked, known = self._asked(name, settings)
                 if known is not None:
                     return await self._look(known, look), False
                 made = await self._make(name, by, msgspec.json.encode(asked))
