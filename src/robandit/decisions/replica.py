@@ -392,7 +392,7 @@ class Replica(BaseEngine):
         found |= {line: turn.others[number] for line in others if (number := line.experiment.number) in turn.others}
         try:
             async with AsyncExitStack() as stack:
-                for line in found:
+                for line in sorted(found, key=lambda line: line.experiment.number):  # so nobody waits in a circle
                     await stack.enter_async_context(line.state)
                 works: dict[_Line, _Work] = {}
                 for line, each in found.items():
