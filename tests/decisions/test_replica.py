@@ -243,6 +243,29 @@ def test_calls_of_others_keep_their_time_when_an_experiment_is_gone(postgres_url
     run(test())
 
 
+def test_a_turn_reads_only_what_it_has_room_for(postgres_url, without_pulses, monkeypatch):
+    monkeypatch.setattr(replicas, "MOST_WEIGHT", 10)
+    read = []
+
+    async def test():
+        async with running(postgres_url) as engine:
+            names = ("a", "b", "c")
+            for name in names:
+                await made(engine, name)
+            turn = engine.store.turn
+
+            def counted(experiment, after, ids, others):
+                read.append(len(ids) + sum(len(each.ids) for each in others))
+                return turn(experiment, after, ids, others)
+
+            monkeypatch.setattr(engine.store, "turn", counted)
+            await asyncio.gather(*(decide(engine, str(k), name) for k in range(25) for name in names))
+
+    run(test())
+    assert sum(read) >= 75
+    assert max(read) <= 10
+
+
 def test_pulses_tell_of_experiments_keys_and_events(postgres_url):
     called = []
 

@@ -370,26 +370,30 @@ class Replica(BaseEngine):
         for call in calls:
             call.fail(error)
 
-    def _wanted(self, line: _Line) -> Asked:
-        """Return what must be read for the calls that wait."""
-        ids: list[str] = []
-        weight = 0
-        for call in line.calls:
-            weight += call.weight
-            if ids and weight > MOST_WEIGHT:
+    def _wanted(self, first: _Line) -> dict[_Line, Asked]:
+        """Return what must be read for the calls of an experiment, and of others as long as the turn has room for them."""
+        wanted: dict[_Line, Asked] = {}
+        room = MOST_WEIGHT
+        for line in (first, *(line for line in self._due if not line.awaited and not line.ahead)):
+            ids: list[str] = []
+            for call in line.calls:
+                if room <= 0:
+                    break
+                room -= call.weight
+                ids += call.unknown_ids(line.experiment)
+            wanted[line] = Asked(line.experiment.number, _before(line.experiment), ids)
+            if room <= 0 or len(wanted) == MOST_TOGETHER:
                 break
-            ids += call.unknown_ids(line.experiment)
-        return Asked(line.experiment.number, _before(line.experiment), ids)
+        return wanted
 
     async def _take_turn(self, first: _Line) -> None:
         """Wait for the turn of an experiment, and use it, and those of others that come with it."""
         await self._be_on_the_log(first.experiment, first)
-        others = [line for line in self._due if not line.awaited and not line.ahead][:MOST_TOGETHER]
-        wanted = {line: self._wanted(line) for line in (first, *others)}
+        wanted = self._wanted(first)
         asked = list(wanted.values())
         turn = await self._in_turn(self.store.turn, *asked[0], asked[1:])
         found = {first: Found(turn.head, turn.snapshot, turn.tail, turn.known)}
-        found |= {line: turn.others[number] for line in others if (number := line.experiment.number) in turn.others}
+        found |= {line: turn.others[number] for line in wanted if (number := line.experiment.number) in turn.others}
         try:
             async with AsyncExitStack() as stack:
                 for line in sorted(found, key=lambda line: line.experiment.number):  # so nobody waits in a circle
