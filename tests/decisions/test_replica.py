@@ -11,8 +11,9 @@ import pytest
 from helpers.amount import amount
 from helpers.tcp_proxy import TcpProxy
 from robandit.decisions import replica as replicas
+from robandit.decisions.experiment import EXPIRED_AT_ONCE
 from robandit.decisions.replica import Replica
-from robandit.errors import Conflict, NotFound, Overloaded, StoreUnavailable
+from robandit.errors import Conflict, CorruptFile, NotFound, Overloaded, StoreUnavailable
 from robandit.storage import connections, open_store
 from robandit.storage.base import MOST_TAIL, Unresolved
 
@@ -322,6 +323,45 @@ def test_windows_end_by_the_clock_of_the_database(postgres_url):
             assert abs(one.clock() - two.clock()) < 5.0
 
     run(test())
+
+
+def test_many_decisions_expire_at_once(postgres_url, without_pulses):
+    """More than one step closes, as after an outage: no step waits for a pulse."""
+    many = 2 * EXPIRED_AT_ONCE + 1
+
+    async def test():
+        async with running(postgres_url) as engine:
+            await made(engine, reward_window=0.001)
+            await engine.change("e", lambda experiment: [experiment.decide() for _ in range(many)], weight=many)
+            await until(lambda: engine.experiments["e"].is_due())
+            await asyncio.sleep(0.01)  # all of them, not some
+            engine._expire_due()
+            await until(lambda: engine.experiments["e"].counts["expired"] == many)
+
+    run(test())
+
+
+def test_a_damaged_log_does_not_hide_other_changes(postgres_url, without_pulses, capsys):
+    """Another server makes experiments, and one cannot be loaded: keys are read again, and the others are loaded."""
+    heard = []
+
+    async def on_catalogue():
+        heard.append(None)
+
+    async def test():
+        async with running(postgres_url) as one, running(postgres_url, on_catalogue=on_catalogue) as two:
+            await made(one, "damaged")
+            await made(one, "sound")
+            with psycopg.connect(postgres_url) as db:
+                db.execute("DELETE FROM robandit.event WHERE experiment = 1")
+            await two.catch_up()
+            assert heard
+            assert list(two.experiments) == ["sound"]
+            with pytest.raises(CorruptFile, match="event 1 of experiment 'damaged' is missing"):
+                await decide(two, name="damaged")
+
+    run(test())
+    assert "CorruptFile" in capsys.readouterr().err
 
 
 def test_another_version_says_so_before_it_decides(postgres_url, monkeypatch):

@@ -32,7 +32,7 @@ import msgspec
 
 from robandit import __version__
 from robandit.decisions.base import LONG_TAIL, MOST_WAITING, SNAPSHOT_EVERY, BaseEngine, T, removal_detail
-from robandit.decisions.experiment import ID, Experiment
+from robandit.decisions.experiment import EXPIRED_AT_ONCE, ID, Experiment
 from robandit.decisions.restoring import empty, missing, restored
 from robandit.decisions.settings import NAME
 from robandit.errors import CorruptFile, NotFound, Overloaded, StoreError, StoreUnavailable, formatted
@@ -611,12 +611,10 @@ class Replica(BaseEngine):
             for experiment in list(self._by_number.values()):
                 if experiment.number not in there and experiment.number not in pulse.heads:
                     self._forget(experiment)
-            for each in stored:
-                async with self._adding:
-                    if each.number not in self._by_number:
-                        await self._load_new(each)
-            if self._on_catalogue is not None:
+            if self._on_catalogue is not None:  # first: a revoked key does not wait for logs
                 await self._on_catalogue()
+            for each in stored:
+                await self._load_unknown(each)
             self._catalogue = pulse.catalogue
             self._start(self._tidy())
         for number, head in pulse.heads.items():
@@ -624,18 +622,31 @@ class Replica(BaseEngine):
             if known is not None and (head > known.seq or self._lines[number].ahead):
                 await self._quietly(self._look(known, _nothing))
 
+    async def _load_unknown(self, stored: StoredExperiment) -> None:
+        """Load an experiment that another server has made. If its log is damaged, the calls for it say so; others go on."""
+        async with self._adding:
+            if stored.number not in self._by_number:
+                try:
+                    await self._load_new(stored)
+                except CorruptFile:
+                    traceback.print_exc()
+
     def _expire_due(self) -> None:
         """Close decisions whose rewards did not come in time. Each server does it; one of them is the first."""
         for experiment in self._by_number.values():
             if experiment.is_due() and not self._lines[experiment.number].calls:
-                self._start(self._quietly(self.change(experiment.name, Experiment.expire_due)))
+                self._start(self._quietly(self._expire(experiment.name)))
         self._employ()
+
+    async def _expire(self, name: str) -> None:
+        while await self.change(name, Experiment.expire_due) == EXPIRED_AT_ONCE:
+            pass
 
     async def _quietly(self, work: Awaitable[Any]) -> None:
         """Do work that nobody waits for. What fails for one experiment does not concern the others."""
         try:
             await work
-        except (_Gone, NotFound, StoreUnavailable):
+        except (_Gone, NotFound, Overloaded, StoreUnavailable):
             pass
         except Exception:
             traceback.print_exc()
