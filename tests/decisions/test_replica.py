@@ -1,6 +1,7 @@
 """Engines that share a PostgreSQL database: what one does, the others know; and what happens when the database is away."""
 
 import asyncio
+import threading
 import time
 from contextlib import asynccontextmanager
 
@@ -10,8 +11,9 @@ import pytest
 from helpers.amount import amount
 from helpers.tcp_proxy import TcpProxy
 from robandit.decisions import replica as replicas
+from robandit.decisions.experiment import EXPIRED_AT_ONCE
 from robandit.decisions.replica import Replica
-from robandit.errors import Conflict, NotFound, Overloaded, StoreUnavailable
+from robandit.errors import Conflict, CorruptFile, NotFound, Overloaded, StoreUnavailable
 from robandit.storage import connections, open_store
 from robandit.storage.base import MOST_TAIL, Unresolved
 
@@ -175,6 +177,96 @@ def test_a_removed_experiment_refuses_the_calls_behind_it(postgres_url):
     run(test())
 
 
+def test_an_experiment_with_large_batches_does_not_delay_the_others_for_ever(postgres_url, without_pulses, monkeypatch):
+    """It always has calls that fill a turn. Another one, which has waited since its first, is next."""
+    monkeypatch.setattr(replicas, "MOST_WEIGHT", 10)
+    order = []
+
+    async def test():
+        async with running(postgres_url) as engine:
+            await made(engine, "large")
+            await made(engine, "small")
+
+            async def call(name, weight):
+                def action(experiment):
+                    order.append(name)
+                    return experiment.decide()
+
+                await engine.change(name, action, weight=weight)
+
+            await asyncio.gather(*(call("large", 10) for _ in range(10)), call("small", 1))
+
+    run(test())
+    assert order.index("small") <= 2
+
+
+def test_turns_end_although_reads_occupy_all_threads(postgres_url, without_pulses):
+    async def test():
+        async with running(postgres_url) as engine:
+            await made(engine)
+            free = threading.Event()
+            reads = [asyncio.create_task(engine._in_thread(free.wait, 60)) for _ in range(replicas.THREADS)]
+            try:
+                await decide(engine)
+            finally:
+                was_free = free.is_set()
+                free.set()
+            await asyncio.gather(*reads)
+            assert not was_free
+
+    run(test())
+
+
+def test_an_experiment_that_another_removed_does_not_conflict(postgres_url, without_pulses):
+    async def test():
+        async with running(postgres_url) as one, running(postgres_url) as two:
+            await made(one)
+            await made(two)
+            await one.delete("e", "k")
+            assert await made(two, arms=["n"]) == (2, True)
+
+    run(test())
+
+
+def test_calls_of_others_keep_their_time_when_an_experiment_is_gone(postgres_url, without_pulses):
+    async def test():
+        async with running(postgres_url) as one, running(postgres_url) as two:
+            for name in ("e", "other"):
+                await made(one, name)
+                await made(two, name)
+            await asyncio.sleep(0.05)
+            before = one.store.pulse().time
+            await one.delete("e", "k")
+            gone, decided = await asyncio.gather(decide(two), decide(two, name="other"), return_exceptions=True)
+            assert isinstance(gone, NotFound)
+            assert decided.event.time >= before
+
+    run(test())
+
+
+def test_a_turn_reads_only_what_it_has_room_for(postgres_url, without_pulses, monkeypatch):
+    monkeypatch.setattr(replicas, "MOST_WEIGHT", 10)
+    read = []
+
+    async def test():
+        async with running(postgres_url) as engine:
+            names = ("a", "b", "c")
+            for name in names:
+                await made(engine, name)
+            turn = engine.store.turn
+
+            def counted(experiment, after, ids, others):
+                read.append(len(ids) + sum(len(each.ids) for each in others))
+                return turn(experiment, after, ids, others)
+
+            monkeypatch.setattr(engine.store, "turn", counted)
+            await asyncio.gather(*(decide(engine, str(k), name) for k in range(25) for name in names))
+
+    run(test())
+    assert sum(read) >= 75
+    assert max(read) <= 10
+
+
 def test_pulses_tell_of_experiments_keys_and_events(postgres_url):
     called = []
 
@@ -231,6 +323,45 @@ def test_windows_end_by_the_clock_of_the_database(postgres_url):
             assert abs(one.clock() - two.clock()) < 5.0
 
     run(test())
+
+
+def test_many_decisions_expire_at_once(postgres_url, without_pulses):
+    """More than one step closes, as after an outage: no step waits for a pulse."""
+    many = 2 * EXPIRED_AT_ONCE + 1
+
+    async def test():
+        async with running(postgres_url) as engine:
+            await made(engine, reward_window=0.001)
+            await engine.change("e", lambda experiment: [experiment.decide() for _ in range(many)], weight=many)
+            await until(lambda: engine.experiments["e"].is_due())
+            await asyncio.sleep(0.01)  # all of them, not some
+            engine._expire_due()
+            await until(lambda: engine.experiments["e"].counts["expired"] == many)
+
+    run(test())
+
+
+def test_a_damaged_log_does_not_hide_other_changes(postgres_url, without_pulses, capsys):
+    """Another server makes experiments, and one cannot be loaded: keys are read again, and the others are loaded."""
+    heard = []
+
+    async def on_catalogue():
+        heard.append(None)
+
+    async def test():
+        async with running(postgres_url) as one, running(postgres_url, on_catalogue=on_catalogue) as two:
+            await made(one, "damaged")
+            await made(one, "sound")
+            with psycopg.connect(postgres_url) as db:
+                db.execute("DELETE FROM robandit.event WHERE experiment = 1")
+            await two.catch_up()
+            assert heard
+            assert list(two.experiments) == ["sound"]
+            with pytest.raises(CorruptFile, match="event 1 of experiment 'damaged' is missing"):
+                await decide(two, name="damaged")
+
+    run(test())
+    assert "CorruptFile" in capsys.readouterr().err
 
 
 def test_another_version_says_so_before_it_decides(postgres_url, monkeypatch):

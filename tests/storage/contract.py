@@ -218,7 +218,7 @@ class StoreContract:
         made = []
         for seq in range(1, 301):
             arm, kind = random.choice(arms), random.choice(["decided", "rewarded", "expired"])
-            payload = {"context": {"arm": "z"}} | ({} if arm is None else {"arm": arm})
+            payload = {"context": {"arm": "z", "odd": "\0"}} | ({} if arm is None else {"arm": arm})
             made.append(event(seq, kind=kind, payload=json.dumps(payload).encode()))
         store.commit(made, ())
         store.commit([event(1, number=2)], ())
@@ -742,6 +742,25 @@ class SharedContract(StoreContract):
         assert turn.head is None
         turn.cancel()
         assert other.tail(1, 2) == (None, [])
+
+    def test_a_turn_has_the_time_although_its_first_experiment_is_gone(self, filled, other):
+        filled.commit((), [Remove(1)])
+        turn = other.turn(1, 2, [], [Asked(2, 0, [])])
+        turn.cancel()
+        assert (turn.head, turn.others[2].head) == (None, 1)
+        assert abs(turn.time - filled.pulse().time) < 60.0
+
+    def test_the_time_of_a_turn_is_when_it_begins_not_when_it_is_asked_for(self, filled, other):
+        first = filled.turn(1, 2, [])
+        found = []
+        waiting = threading.Thread(target=lambda: found.append(other.turn(1, 2, [])))
+        waiting.start()
+        waiting.join(0.2)  # by then, it waits; if it does not, this test shows nothing
+        before = filled.pulse().time
+        first.cancel()
+        waiting.join(60)
+        found[0].cancel()
+        assert found[0].time >= before
 
     def test_a_turn_commits_only_what_follows(self, filled, other):
         for wrong in ([event(4)], [event(2, id="x")], [event(3), event(5)], [event(3, id="1")], [event(2, number=2)]):

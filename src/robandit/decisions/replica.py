@@ -19,7 +19,6 @@ servers did, so that tails stay short. Times are those of the store, so the cloc
 from __future__ import annotations
 
 import asyncio
-import functools
 import sys
 import time
 import traceback
@@ -33,7 +32,7 @@ import msgspec
 
 from robandit import __version__
 from robandit.decisions.base import LONG_TAIL, MOST_WAITING, SNAPSHOT_EVERY, BaseEngine, T, removal_detail
-from robandit.decisions.experiment import ID, Experiment
+from robandit.decisions.experiment import EXPIRED_AT_ONCE, ID, Experiment
 from robandit.decisions.restoring import empty, missing, restored
 from robandit.decisions.settings import NAME
 from robandit.errors import CorruptFile, NotFound, Overloaded, StoreError, StoreUnavailable, formatted
@@ -155,7 +154,7 @@ class Replica(BaseEngine):
         self._snapshot_every = snapshot_every
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="robandit-store")
         self._for_turns = ThreadPoolExecutor(MOST_WORKERS, thread_name_prefix="robandit-turn")
-        """Threads of their own: if two servers waited for each other with all their threads, none could end its turn."""
+        """One thread for each worker: whoever has a turn can end it, although others wait for theirs, or read."""
         self._lines: dict[int, _Line] = {}
         self._due: dict[_Line, None] = {}
         """The lines with waiting calls, in the order of their turns."""
@@ -179,6 +178,10 @@ class Replica(BaseEngine):
 
     async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+    async def _in_turn(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Do a step of a turn in another thread. Only a worker does this, so there is always a free one."""
+        return await asyncio.get_running_loop().run_in_executor(self._for_turns, function, *arguments)
 
     def _start(self, coroutine: Any) -> asyncio.Task[Any]:
         task = asyncio.create_task(coroutine)
@@ -367,33 +370,35 @@ class Replica(BaseEngine):
         for call in calls:
             call.fail(error)
 
-    def _wanted(self, line: _Line) -> Asked:
-        """Return what must be read for the calls that wait."""
-        ids: list[str] = []
-        weight = 0
-        for call in line.calls:
-            weight += call.weight
-            if ids and weight > MOST_WEIGHT:
+    def _wanted(self, first: _Line) -> dict[_Line, Asked]:
+        """Return what must be read for the calls of an experiment, and of others as long as the turn has room for them."""
+        wanted: dict[_Line, Asked] = {}
+        room = MOST_WEIGHT
+        for line in (first, *(line for line in self._due if not line.awaited and not line.ahead)):
+            ids: list[str] = []
+            for call in line.calls:
+                if room <= 0:
+                    break
+                room -= call.weight
+                ids += call.unknown_ids(line.experiment)
+            wanted[line] = Asked(line.experiment.number, _before(line.experiment), ids)
+            if room <= 0 or len(wanted) == MOST_TOGETHER:
                 break
-            ids += call.unknown_ids(line.experiment)
-        return Asked(line.experiment.number, _before(line.experiment), ids)
+        return wanted
 
     async def _take_turn(self, first: _Line) -> None:
         """Wait for the turn of an experiment, and use it, and those of others that come with it."""
         if self._lines.get(first.experiment.number) is not first:  # removed, or loaded anew
             raise _Gone
         await self._be_on_the_log(first.experiment, first)
-        others = [line for line in self._due if not line.awaited and not line.ahead][:MOST_TOGETHER]
-        wanted = {line: self._wanted(line) for line in (first, *others)}
+        wanted = self._wanted(first)
         asked = list(wanted.values())
-        turn = await asyncio.get_running_loop().run_in_executor(
-            self._for_turns, functools.partial(self.store.turn, *asked[0], asked[1:])
-        )
+        turn = await self._in_turn(self.store.turn, *asked[0], asked[1:])
         found = {first: Found(turn.head, turn.snapshot, turn.tail, turn.known)}
-        found |= {line: turn.others[number] for line in others if (number := line.experiment.number) in turn.others}
+        found |= {line: turn.others[number] for line in wanted if (number := line.experiment.number) in turn.others}
         try:
             async with AsyncExitStack() as stack:
-                for line in found:
+                for line in sorted(found, key=lambda line: line.experiment.number):  # so nobody waits in a circle
                     await stack.enter_async_context(line.state)
                 works: dict[_Line, _Work] = {}
                 for line, each in found.items():
@@ -405,7 +410,7 @@ class Replica(BaseEngine):
                 await self._commit(turn, works)
         finally:
             if not turn.ended:
-                await self._in_thread(turn.cancel)
+                await self._in_turn(turn.cancel)
         for work in works.values():
             for call in work.calls:
                 call.finish()
@@ -458,9 +463,10 @@ class Replica(BaseEngine):
             return None
         finally:
             self._work = None
-        self._due.pop(line, None)
-        if line.calls:  # behind the others
-            self._due[line] = None
+        if work.calls or not line.calls:  # who had no room keeps its place
+            self._due.pop(line, None)
+            if line.calls:  # behind the others
+                self._due[line] = None
         return work
 
     async def _commit(self, turn: Turn, works: dict[_Line, _Work]) -> None:
@@ -470,7 +476,7 @@ class Replica(BaseEngine):
         if events or changes:
             start = time.perf_counter()
             try:
-                await self._in_thread(turn.commit, events, changes)
+                await self._in_turn(turn.commit, events, changes)
             except Exception as error:
                 for work in works.values():
                     for call in work.calls:
@@ -607,12 +613,10 @@ class Replica(BaseEngine):
             for experiment in list(self._by_number.values()):
                 if experiment.number not in there and experiment.number not in pulse.heads:
                     self._forget(experiment)
-            for each in stored:
-                async with self._adding:
-                    if each.number not in self._by_number:
-                        await self._load_new(each)
-            if self._on_catalogue is not None:
+            if self._on_catalogue is not None:  # first: a revoked key does not wait for logs
                 await self._on_catalogue()
+            for each in stored:
+                await self._load_unknown(each)
             self._catalogue = pulse.catalogue
             self._start(self._tidy())
         for number, head in pulse.heads.items():
@@ -620,18 +624,31 @@ class Replica(BaseEngine):
             if known is not None and (head > known.seq or self._lines[number].ahead):
                 await self._quietly(self._look(known, _nothing))
 
+    async def _load_unknown(self, stored: StoredExperiment) -> None:
+        """Load an experiment that another server has made. If its log is damaged, the calls for it say so; others go on."""
+        async with self._adding:
+            if stored.number not in self._by_number:
+                try:
+                    await self._load_new(stored)
+                except CorruptFile:
+                    traceback.print_exc()
+
     def _expire_due(self) -> None:
         """Close decisions whose rewards did not come in time. Each server does it; one of them is the first."""
         for experiment in self._by_number.values():
             if experiment.is_due() and not self._lines[experiment.number].calls:
-                self._start(self._quietly(self.change(experiment.name, Experiment.expire_due)))
+                self._start(self._quietly(self._expire(experiment.name)))
         self._employ()
+
+    async def _expire(self, name: str) -> None:
+        while await self.change(name, Experiment.expire_due) == EXPIRED_AT_ONCE:
+            pass
 
     async def _quietly(self, work: Awaitable[Any]) -> None:
         """Do work that nobody waits for. What fails for one experiment does not concern the others."""
         try:
             await work
-        except (_Gone, NotFound, StoreUnavailable):
+        except (_Gone, NotFound, Overloaded, StoreUnavailable):
             pass
         except Exception:
             traceback.print_exc()
@@ -662,10 +679,10 @@ class Replica(BaseEngine):
         """See `BaseEngine`. If another server makes one at the same moment, look again."""
         self._check_store()
         for _ in range(TRIES):
-            with suppress(NotFound):
-                await self.present(name)
-            asked, known = self._asked(name, settings)
             try:
+                with suppress(NotFound):  # one that another server has removed is no conflict
+                    await self._look(await self.present(name), _nothing)
+                asked, known = self._asked(name, settings)
                 if known is not None:
                     return await self._look(known, look), False
                 made = await self._make(name, by, msgspec.json.encode(asked))

@@ -65,7 +65,7 @@ class Keys:
 
     def __init__(self, stored: Iterable[StoredKey]) -> None:
         """Take over the stored keys."""
-        self._keys = {key.id: key for key in stored}
+        self.replace(stored)
 
     def replace(self, stored: Iterable[StoredKey]) -> None:
         """Take over what is stored now."""
@@ -75,11 +75,9 @@ class Keys:
         """Return all keys, also expired and revoked ones, oldest first."""
         return sorted(self._keys.values(), key=lambda key: (key.created, key.id))
 
-    def put(self, key: StoredKey) -> StoredKey | None:
-        """Add a key, or replace the one with the same id, and return that."""
-        before = self._keys.get(key.id)
+    def put(self, key: StoredKey) -> None:
+        """Add a key, or replace the one with the same id."""
         self._keys[key.id] = key
-        return before
 
     def as_revoked(self, id: str, now: float) -> StoredKey:
         """Return a key as it will be when it is revoked. `put` does that."""

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from robandit.decisions.settings import checked_name
-from robandit.errors import StoreUnavailable
 from robandit.service import bodies
 from robandit.service.access import made_key
 from robandit.service.bodies import decoder
@@ -32,8 +31,7 @@ async def create_key(state: State, request: Request) -> Answer:
     """Handle POST keys."""
     key, stored = requested_key(request.body, state.wall())
     entry = state.engine.audit_entry(request.key.id, "create key", stored.id, audited(stored))
-    await state.engine.commit((PutKey(stored), entry))
-    state.keys.put(stored)
+    await state.change_access((PutKey(stored), entry))
     return answer(bodies.MadeKey(**_fields(stored), key=key), 201)
 
 
@@ -55,13 +53,10 @@ async def revoke_key(state: State, request: Request) -> Answer:
     """Handle DELETE keys/{id}. The key is refused from here on, and stays in the list."""
     await state.refresh_access()  # another server may have made it
     key = state.keys.as_revoked(request.parameters[0], state.wall())
-    before = state.keys.put(key)  # it is refused from here on
-    try:
-        await state.engine.commit((PutKey(key), state.engine.audit_entry(request.key.id, "revoke key", key.id)))
-    except StoreUnavailable:
-        if before is not None:
-            state.keys.put(before)
-        raise
+    state.keys.put(
+        key
+    )  # it is refused from here on. If that cannot be stored, the next use of the key reads what is stored
+    await state.change_access((PutKey(key), state.engine.audit_entry(request.key.id, "revoke key", key.id)))
     return answer(bodies.Key(**_fields(key)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from robandit.decisions.base import BaseEngine
 from robandit.service.access import Keys, Rates
@@ -13,7 +13,7 @@ from robandit.service.metrics import Metrics
 from robandit.service.sessions import Sessions
 from robandit.service.studies import Studies
 from robandit.storage import Reader, StoredKey
-from robandit.storage.base import SharedStore, StoredSession
+from robandit.storage.base import Change, PutKey, SharedStore, StoredSession
 
 REFRESH = 0.2  # seconds
 
@@ -45,6 +45,19 @@ class State:
         self.explanations = Explanations(engine)
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed = -REFRESH
+        self._reading = asyncio.Lock()
+        """One refresh at a time: an older answer must not replace a newer one."""
+        self._changes = 0
+        """The number of changes of keys and sessions by this server."""
+
+    async def change_access(self, changes: Sequence[Change]) -> None:
+        """Store changes of keys and sessions. They hold on this server when it returns."""
+        await self.engine.commit(changes)
+        for change in changes:
+            if isinstance(change, PutKey):
+                self.keys.put(change.key)
+        self.sessions.apply(changes)
+        self._changes += 1
 
     async def refresh_access(self) -> bool:
         """Learn which keys and sessions other servers have made or ended, at most every `REFRESH` seconds; more calls wait.
@@ -59,14 +72,18 @@ class State:
         return True
 
     async def _refresh(self) -> None:
-        try:
+        async with self._reading:
             await asyncio.sleep(self._refreshed + REFRESH - time.monotonic())
+            self._refreshing = (
+                None  # whoever comes from here on waits for the next one: this one may miss what they need
+            )
             self._refreshed = time.monotonic()
-            keys, sessions = await asyncio.to_thread(self.engine.store.read, _access)
+            known = -1
+            while known != self._changes:  # what was read before a change of this server must not undo it
+                known = self._changes
+                keys, sessions = await asyncio.to_thread(self.engine.store.read, _access)
             self.keys.replace(keys)
             self.sessions.replace(sessions)
-        finally:
-            self._refreshing = None
 
 
 def _access(reader: Reader) -> tuple[list[StoredKey], list[StoredSession]]:

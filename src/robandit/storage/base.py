@@ -296,7 +296,7 @@ class Turn(ABC):
     snapshot: int
     """The number of the last event in its newest snapshot; 0 without one."""
     time: float
-    """The time of the store, in seconds since 1970. All processes see the same clock."""
+    """The time of the store when the turn began, in seconds since 1970. All processes see the same clock."""
     tail: list[Event]
     """The next events after the number that the caller knew, at most `MOST_TAIL`."""
     known: list[Event]

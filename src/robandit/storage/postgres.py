@@ -78,7 +78,7 @@ _TAILS = (
 _EXPERIMENT = "SELECT number, name, head, epoch, convert_to(settings, 'UTF8') FROM experiment"
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
 _NEWEST = "coalesce((SELECT max(seq) FROM snapshot WHERE experiment = number), 0)"
-_TURN = f"SELECT head, {_NEWEST}, {_NOW} FROM experiment WHERE number = %s FOR UPDATE"
+_TURN = f"SELECT number, head, {_NEWEST} FROM experiment WHERE number = %s FOR UPDATE"
 _OTHERS = f"SELECT number, head, {_NEWEST} FROM experiment WHERE number = ANY(%s) FOR UPDATE SKIP LOCKED"
 _PARTS = ", ".join([f"string_to_array(%s, E'\\x{ord(_SEPARATOR):02x}')"] * 6)
 _INSERT = (
@@ -162,8 +162,10 @@ class PostgresReader(Reader):
 
     def tallies(self, experiment: int, after: int, last: int) -> list[Tally]:
         """See `Reader`."""
+        # PostgreSQL reads no JSON in which a text has the character 0. Contexts may have it, arms do not.
+        readable = r"replace(payload, E'\\u0000', E'\\u0001')"
         query = (
-            "SELECT kind, payload::json ->> 'arm', count(*) FROM event "
+            f"SELECT kind, {readable}::json ->> 'arm', count(*) FROM event "
             "WHERE experiment = %s AND seq > %s AND seq <= %s GROUP BY 1, 2"
         )
         return list(map(Tally._make, self._read(query, experiment, after, last)))
@@ -224,6 +226,9 @@ class PostgresTurn(Turn):
         statements: list[Statement] = [("BEGIN", ()), ("EXECUTE turn(%s)", (first.experiment,))]
         if others:
             statements.append(("EXECUTE others(%s)", (numbers[1:],)))
+        # A statement of its own: that of the turn would look at the clock before it waits for the row.
+        statements.append((f"SELECT {_NOW}", ()))
+        if others:
             statements.append(("EXECUTE tails(%s, %s)", (numbers, [each.after for each in asked])))
         else:
             statements.append(("EXECUTE tail(%s, %s)", first[:2]))
@@ -231,14 +236,15 @@ class PostgresTurn(Turn):
             statements.append(("EXECUTE known(%s, %s)", ([number for number, _ in pairs], [id for _, id in pairs])))
         self._connections.prepare(db, _prepared)
         _, locked, *rest = _executed(db, statements)
-        head, snapshot, self.time = locked[0] if locked else (None, 0, 0.0)
-        found = {first.experiment: Found(head, snapshot, [], [])}
         if others:
-            found |= {number: Found(head, snapshot, [], []) for number, head, snapshot in rest.pop(0)}
-        for event in _events(rest[0]):
+            locked += rest.pop(0)
+        ((self.time,),), tails, *known = rest
+        found = {first.experiment: Found(None, 0, [], [])}
+        found |= {number: Found(head, snapshot, [], []) for number, head, snapshot in locked}
+        for event in _events(tails):
             if event.experiment in found:
                 found[event.experiment].tail.append(event)
-        for event in _events(rest[1] if pairs else ()):
+        for event in _events(known[0] if pairs else ()):
             if event.experiment in found:
                 found[event.experiment].known.append(event)
         return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from robandit.notebook import escaped
 from robandit.service import access
@@ -12,7 +11,6 @@ from robandit.service.dashboard.site import Site, cookie_header
 from robandit.service.http import Answer
 from robandit.service.problems import Refusal
 from robandit.service.sessions import new_token
-from robandit.storage.base import Change
 
 _OWN_PATH = re.compile(r"/(?:[A-Za-z0-9._~%?&=-][A-Za-z0-9._~%?&=/-]*)?")
 
@@ -42,21 +40,15 @@ async def log_in(site: Site, visit: Visit) -> Answer:
     except Refusal as refusal:
         return _form(goal, refusal.problem.detail, 403)
     token, sessions = new_token(), site.state.sessions
-    await _store(
-        site, [*sessions.opening(token, key.id, now), *(sessions.closing(visit.cookie) if visit.cookie else ())]
-    )
+    ended = sessions.closing(visit.cookie) if visit.cookie else ()
+    await site.state.change_access([*sessions.opening(token, key.id, now), *ended])
     return redirect(_next(goal), (cookie_header(visit.headers, token),))
 
 
 async def log_out(site: Site, visit: Visit) -> Answer:
     """Handle POST /logout."""
-    await _store(site, site.state.sessions.closing(visit.cookie))
+    await site.state.change_access(site.state.sessions.closing(visit.cookie))
     return redirect("/login", (cookie_header(visit.headers, ""),))
-
-
-async def _store(site: Site, changes: Sequence[Change]) -> None:
-    await site.state.engine.commit(changes)
-    site.state.sessions.apply(changes)
 
 
 def _next(given: str) -> str:
