@@ -162,6 +162,19 @@ def test_an_experiment_that_another_removes_and_makes_again(postgres_url, withou
     run(test())
 
 
+def test_an_experiment_that_another_removes_can_be_made_with_other_settings(postgres_url, without_pulses):
+    async def test():
+        async with running(postgres_url) as one, running(postgres_url) as two:
+            await made(one)
+            await decide(two)
+            await one.delete("e", "k")
+            assert await made(two, arms=["x"]) == (2, True)
+            with pytest.raises(Conflict, match="exists with other settings"):
+                await made(one)
+
+    run(test())
+
+
 def test_a_removed_experiment_refuses_the_calls_behind_it(postgres_url):
     async def test():
         async with running(postgres_url) as engine:

@@ -660,8 +660,8 @@ class Replica(BaseEngine):
         """See `BaseEngine`. If another server makes one at the same moment, look again."""
         self._check_store()
         for _ in range(TRIES):
-            with suppress(NotFound):
-                await self.present(name)
+            with suppress(NotFound):  # also of one that another server has just removed, so that its settings do not count
+                await self.read(name, _nothing)
             asked, known = self._asked(name, settings)
             try:
                 if known is not None:
