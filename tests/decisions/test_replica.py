@@ -390,6 +390,28 @@ def test_an_outage_is_noticed_and_ends(postgres_url, proxy, capsys):
     assert back == "robandit: the store can be reached again"
 
 
+def test_tables_that_are_away_are_an_outage(postgres_url, capsys):
+    async def test():
+        async with running(postgres_url) as engine:
+            await made(engine)
+            rename(postgres_url, "robandit", "away")
+            await until(lambda: engine.problem)
+            with pytest.raises(StoreUnavailable):
+                await decide(engine)
+            rename(postgres_url, "away", "robandit")
+            await until(lambda: not engine.problem)
+            await decide(engine)
+
+    def rename(url, old, new):
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute(f"ALTER SCHEMA {old} RENAME TO {new}")
+
+    run(test())
+    away, back = capsys.readouterr().err.splitlines()
+    assert "is damaged, or not a database of Robandit" in away
+    assert back == "robandit: the store can be reached again"
+
+
 def test_a_database_that_swallows_everything(postgres_url, proxy, monkeypatch):
     monkeypatch.setattr("robandit.storage.connections.STUCK", 0.5)
     monkeypatch.setattr(replicas, "PATIENCE", 0.5)
