@@ -308,6 +308,9 @@ def test_an_unreadable_base_is_made_again_from_the_files(store, folder):
     assert states(store) == known
     with reading(store) as reader:
         assert reader.audit()[-1].action == "restore archive"
+    with pytest.raises(StoreError, match="elsewhere is not a folder"):
+        list(restore(store, folder / "elsewhere"))
+    assert not (folder / "elsewhere").exists()
     for path in folder.glob("ucb1.*"):
         if ".1-" in path.name:
             path.unlink()

@@ -164,6 +164,19 @@ def test_an_experiment_that_another_removes_and_makes_again(postgres_url, withou
     run(test())
 
 
+def test_an_experiment_that_another_removes_can_be_made_with_other_settings(postgres_url, without_pulses):
+    async def test():
+        async with running(postgres_url) as one, running(postgres_url) as two:
+            await made(one)
+            await decide(two)
+            await one.delete("e", "k")
+            assert await made(two, arms=["x"]) == (2, True)
+            with pytest.raises(Conflict, match="exists with other settings"):
+                await made(one)
+
+    run(test())
+
+
 def test_a_removed_experiment_refuses_the_calls_behind_it(postgres_url):
     async def test():
         async with running(postgres_url) as engine:
@@ -505,6 +518,28 @@ def test_an_outage_is_noticed_and_ends(postgres_url, proxy, capsys):
     away, back = capsys.readouterr().err.splitlines()
     assert away.startswith(f"robandit: postgresql://127.0.0.1:{proxy.port}/test_")
     assert "cannot be used now" in away
+    assert back == "robandit: the store can be reached again"
+
+
+def test_tables_that_are_away_are_an_outage(postgres_url, capsys):
+    async def test():
+        async with running(postgres_url) as engine:
+            await made(engine)
+            rename(postgres_url, "robandit", "away")
+            await until(lambda: engine.problem)
+            with pytest.raises(StoreUnavailable):
+                await decide(engine)
+            rename(postgres_url, "away", "robandit")
+            await until(lambda: not engine.problem)
+            await decide(engine)
+
+    def rename(url, old, new):
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute(f"ALTER SCHEMA {old} RENAME TO {new}")
+
+    run(test())
+    away, back = capsys.readouterr().err.splitlines()
+    assert "is damaged, or not a database of Robandit" in away
     assert back == "robandit: the store can be reached again"
 
 

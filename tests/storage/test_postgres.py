@@ -71,6 +71,17 @@ def test_passwords_are_not_shown(postgres):
     assert "sesame" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "location",
+    ["postgresql://ada:open@sesame@127.0.0.1/x", "postgresql+psycopg://ada:sesame@db.example.org/x",
+     "POSTGRESQL://ada:sesame@db.example.org/x", "host=127.0.0.1 password=sesame"],
+)  # fmt: skip
+def test_passwords_of_wrong_locations_are_not_shown(location):
+    with pytest.raises(InvalidInput, match="must be sqlite:PATH") as caught:
+        open_store(location)
+    assert "sesame" not in str(caught.value)
+
+
 def test_nobody_listens():
     with pytest.raises(StoreUnavailable, match="check that it is running"):
         open_store(f"postgresql://postgres@127.0.0.1:{free_port()}/x")

@@ -228,6 +228,8 @@ def compile_for(count: int) -> Compile:
 
 def restore(store: Store, folder: Path, name: str | None = None) -> Iterator[tuple[StoredExperiment, int]]:
     """Make the bases of experiments again, from all their files. Yield each experiment with the last event in its base."""
+    if not folder.is_dir():
+        raise StoreError(f"{shown(folder)} is not a folder: name that of the archived files")
     with _exclusive(folder):
         reader = store.reader()
         try:

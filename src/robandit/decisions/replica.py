@@ -589,7 +589,7 @@ class Replica(BaseEngine):
             await asyncio.sleep(max(PULSE, taken / PULSE_SHARE))
             began, taken = time.monotonic(), 0.0
             try:
-                pulse = await asyncio.wait_for(self._in_thread(self.store.pulse), PATIENCE)
+                pulse = await asyncio.wait_for(self._in_thread(self._pulse), PATIENCE)
                 taken = time.monotonic() - began
                 self._note("")
                 await self._heed(pulse)
@@ -598,6 +598,13 @@ class Replica(BaseEngine):
                 self._note(str(error) or f"the store did not answer in {PATIENCE:g} seconds")
             except Exception:
                 traceback.print_exc()
+
+    def _pulse(self) -> Pulse:
+        """Ask for a pulse. Tables that are missing, such as while a backup is restored, may come back like a database."""
+        try:
+            return self.store.pulse()
+        except CorruptFile as error:
+            raise StoreUnavailable(str(error)) from error
 
     async def catch_up(self) -> None:
         """See `BaseEngine`."""

@@ -24,11 +24,13 @@ from robandit.service.problems import Problem, Refusal
 
 MOST_ITEMS = 1_000
 LONGEST_CONTEXT = 65_536
+LONGEST_NOTE = 200
 LONGEST_QUOTE = 200  # characters of a message that may quote the body
 
 Name = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._\-]{{0,{LONGEST_NAME - 1}}}$")]
 ArmName = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{1,{LONGEST_NAME}}}$")]
 Unit = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{0,{LONGEST_UNIT}}}$")]
+Note = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{0,{LONGEST_NOTE}}}$")]
 Id = Annotated[str, Meta(pattern=rf"^[ -~]{{1,{LONGEST_ID}}}$", examples=["018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"])]
 RULES = {
     msgspec.json.schema(kind)["pattern"]: rule
@@ -36,6 +38,7 @@ RULES = {
         (Name, f"1 to {LONGEST_NAME} of A-Z a-z 0-9 . _ -, the first one a letter or a digit"),
         (ArmName, f"1 to {LONGEST_NAME} characters, none of them a control character"),
         (Unit, f"at most {LONGEST_UNIT} characters, none of them a control character"),
+        (Note, f"at most {LONGEST_NOTE} characters, none of them a control character"),
         (Id, f"1 to {LONGEST_ID} printable ASCII characters"),
     )
 }
@@ -186,7 +189,7 @@ class NewKey(_Request):
     expires_in: Annotated[
         Annotated[float, Meta(gt=0, le=LONGEST_WINDOW)] | None, Meta(description="Seconds. null: never.")
     ] = None
-    note: Annotated[str, Meta(max_length=200, description="For people: who uses the key.")] = ""
+    note: Annotated[Note, Meta(description="For people: who uses the key.")] = ""
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------------

@@ -37,17 +37,24 @@ def without_password(location: str) -> str:
     'postgresql://db.example.org/robandit'
     >>> without_password("sqlite:robandit.db")
     'sqlite:robandit.db'
+    >>> without_password("mysql://ada:secret@db.example.org/robandit")
+    'mysql://...'
     """
-    if not is_postgres(location):
+    if is_postgres(location):
+        import psycopg
+
+        from robandit.storage.connections import shown_url
+
+        try:
+            shown = shown_url(location)
+        except psycopg.Error:
+            shown = ""
+        if shown and "@" not in shown:  # else a part of the password was read as the host
+            return shown
+    elif location.startswith("sqlite:") or not ("@" in location or "password" in location):
         return location
-    import psycopg
-
-    from robandit.storage.connections import shown_url
-
-    try:
-        return shown_url(location)
-    except psycopg.Error:
-        return f"{location.partition('://')[0]}://..."
+    scheme, slashes, _ = location.partition("://")
+    return f"{scheme}://..." if slashes else "..."
 
 
 def _checked_postgres(location: str) -> str:
@@ -58,10 +65,13 @@ def _checked_postgres(location: str) -> str:
         )
     import psycopg
 
+    hint = "percent-encode special characters"
     try:
-        psycopg.conninfo.conninfo_to_dict(location)
+        host = psycopg.conninfo.conninfo_to_dict(location).get("host") or ""
     except psycopg.Error:
-        raise invalid("store", without_password(location), RULE, hint="percent-encode special characters") from None
+        raise invalid("store", without_password(location), RULE, hint=hint) from None
+    if "@" in str(host)[1:]:  # of a password. (A host that begins with it is an abstract socket.)
+        raise invalid("store", without_password(location), RULE, hint=hint)
     return location
 
 
