@@ -508,6 +508,26 @@ def test_an_outage_is_noticed_and_ends(postgres_url, proxy, capsys):
     assert back == "robandit: the store can be reached again"
 
 
+def test_a_database_without_its_tables_is_away(postgres_url, capsys):
+    """As while a dump is restored: one line, and the server is not ready until they are back."""
+
+    async def test():
+        async with running(postgres_url) as engine:
+            await made(engine)
+            with psycopg.connect(postgres_url) as db:
+                db.execute("ALTER SCHEMA robandit RENAME TO elsewhere")
+            await until(lambda: engine.problem)
+            with pytest.raises(StoreUnavailable):
+                await decide(engine)
+            with psycopg.connect(postgres_url) as db:
+                db.execute("ALTER SCHEMA elsewhere RENAME TO robandit")
+            await until(lambda: not engine.problem)
+            await decide(engine)
+
+    run(test())
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
 def test_a_database_that_swallows_everything(postgres_url, proxy, monkeypatch):
     monkeypatch.setattr("robandit.storage.connections.STUCK", 0.5)
     monkeypatch.setattr(replicas, "PATIENCE", 0.5)

@@ -35,7 +35,7 @@ from robandit.decisions.base import LONG_TAIL, MOST_WAITING, SNAPSHOT_EVERY, Bas
 from robandit.decisions.experiment import EXPIRED_AT_ONCE, ID, Experiment
 from robandit.decisions.restoring import empty, missing, restored
 from robandit.decisions.settings import NAME
-from robandit.errors import CorruptFile, NotFound, Overloaded, StoreError, StoreUnavailable, formatted
+from robandit.errors import CorruptFile, NotFound, Overloaded, RobanditError, StoreError, StoreUnavailable, formatted
 from robandit.live.engine import Compile
 from robandit.storage import Event, StoredExperiment
 from robandit.storage.base import Asked, Change, Clash, Create, Found, Pulse, Remove, SharedStore, Turn
@@ -592,7 +592,7 @@ class Replica(BaseEngine):
                 self._note("")
                 await self._heed(pulse)
                 self._expire_due()
-            except (StoreError, TimeoutError) as error:
+            except (RobanditError, TimeoutError) as error:
                 self._note(str(error) or f"the store did not answer in {PATIENCE:g} seconds")
             except Exception:
                 traceback.print_exc()
