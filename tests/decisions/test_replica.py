@@ -543,6 +543,19 @@ def test_tables_that_are_away_are_an_outage(postgres_url, capsys):
     assert back == "robandit: the store can be reached again"
 
 
+def test_a_newer_schema_stops_an_older_server(postgres_url):
+    async def test():
+        async with running(postgres_url) as engine:
+            await made(engine)
+            with psycopg.connect(postgres_url, autocommit=True) as db:
+                db.execute("UPDATE robandit.store SET version = version + 1")
+            await until(lambda: engine.problem)
+            with pytest.raises(StoreUnavailable):
+                await decide(engine)
+
+    run(test())
+
+
 def test_a_database_that_swallows_everything(postgres_url, proxy, monkeypatch):
     monkeypatch.setattr("robandit.storage.connections.STUCK", 0.5)
     monkeypatch.setattr(replicas, "PATIENCE", 0.5)

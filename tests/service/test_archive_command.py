@@ -152,7 +152,7 @@ def test_migrating(tmp_path, typed, location):
     place = location if location.startswith("sqlite:") else location.replace("postgres@", "")
     assert re.fullmatch(
         r"migrated and compared: 7 experiments, \d+ events, 1 key, 7 entries of the audit log\n"
-        rf"next: start all servers with --store {re.escape(place)}\n"
+        r"next: start all servers with the new store; keep the old one until they have run for a while\n"
         rf"keep {re.escape(source)} as a backup, and start no server on it\n",
         printed,
     )

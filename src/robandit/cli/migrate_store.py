@@ -48,5 +48,5 @@ def migrate_store(source: str, target: str, *, imports: Imports = None) -> None:
     nouns = (("experiment", ""), ("event", ""), ("key", ""), ("entry of the audit log", "entries of the audit log"))
     counts = [counted(number, *noun) for number, noun in zip(moved, nouns, strict=True)]
     write_line(f"migrated and compared: {', '.join(counts)}")
-    write_line(f"next: start all servers with --store {without_password(target)}")
+    write_line("next: start all servers with the new store; keep the old one until they have run for a while")
     write_line(f"keep {without_password(source)} as a backup, and start no server on it")

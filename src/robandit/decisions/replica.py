@@ -35,7 +35,7 @@ from robandit.decisions.base import LONG_TAIL, MOST_WAITING, SNAPSHOT_EVERY, Bas
 from robandit.decisions.experiment import EXPIRED_AT_ONCE, ID, Experiment
 from robandit.decisions.restoring import empty, missing, restored
 from robandit.decisions.settings import NAME
-from robandit.errors import CorruptFile, NotFound, Overloaded, StoreError, StoreUnavailable, formatted
+from robandit.errors import CorruptFile, NotFound, Overloaded, RobanditError, StoreError, StoreUnavailable, formatted
 from robandit.live.engine import Compile
 from robandit.storage import Event, StoredExperiment
 from robandit.storage.base import Asked, Change, Clash, Create, Found, Pulse, Remove, SharedStore, Turn
@@ -50,7 +50,7 @@ WORKERS = 1  # that take turns. More would share the same calls among more, and 
 MOST_WORKERS = 6  # while all others have waited for longer than this:
 SLOW = 0.1  # seconds, such as for an experiment that another server keeps
 THREADS = 8  # that wait for the store
-TRIES = 5  # to make an experiment while other servers make some
+TRIES = 20  # to make an experiment while other servers make some
 
 
 class _Gone(Exception):
@@ -594,7 +594,7 @@ class Replica(BaseEngine):
                 self._note("")
                 await self._heed(pulse)
                 self._expire_due()
-            except (StoreError, TimeoutError) as error:
+            except (RobanditError, TimeoutError) as error:
                 self._note(str(error) or f"the store did not answer in {PATIENCE:g} seconds")
             except Exception:
                 traceback.print_exc()

@@ -90,10 +90,12 @@ def problem_of(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], ..
     if isinstance(error, Refusal):
         return error.problem, error.headers
     if isinstance(error, StoreUnavailable):
-        detail = "The store cannot be reached, or is busy. The call may have been stored: repeat it with the same id."
+        detail = "The store cannot be reached, or is busy: try again. A call that writes may have been stored: repeat it with the same id."
         return problem("unavailable", detail), RETRY
     if isinstance(error, StoreError):  # its text names files, which are none of the caller's business
-        return problem("unavailable", "The store cannot be used, so the server stops: try again later."), RETRY
+        return problem(
+            "unavailable", "The store cannot be used: try again later. The log of the server has the reason."
+        ), RETRY
     for kind, code in _CODES:
         if isinstance(error, kind):
             fields = {"parameter": error.parameter, "rule": error.rule}

@@ -361,9 +361,11 @@ class PostgresStore(SharedStore):
 
         def read(db: Connection) -> Pulse:
             with db.pipeline():
-                store = db.execute(f"SELECT catalogue, {_NOW} FROM store", binary=True)
+                store = db.execute(f"SELECT version, catalogue, {_NOW} FROM store", binary=True)
                 heads = db.execute("SELECT number, head FROM experiment", binary=True)
-            ((catalogue, time),) = store.fetchall()
+            ((version, catalogue, time),) = store.fetchall()
+            if version != VERSION:  # a newer server has brought the schema forward
+                raise StoreUnavailable(f"{self.name} has the schema {version}, not {VERSION}: upgrade robandit")
             return Pulse(catalogue, dict(heads.fetchall()), time)
 
         return self._connections.run(read)
