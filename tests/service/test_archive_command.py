@@ -149,7 +149,6 @@ def test_restoring(tmp_path, typed, clock):
 def test_migrating(tmp_path, typed, location):
     source = f"sqlite:{shutil.copy(GOLDEN, tmp_path / 'golden.db')}"
     printed = typed("migrate-store", source, location)
-    place = location if location.startswith("sqlite:") else location.replace("postgres@", "")
     assert re.fullmatch(
         r"migrated and compared: 7 experiments, \d+ events, 1 key, 7 entries of the audit log\n"
         r"next: start all servers with the new store; keep the old one until they have run for a while\n"

@@ -263,3 +263,13 @@ def test_a_client_reports_a_fallback_when_the_database_is_back(postgres_url):
             "expired": 0,
             "open": 2,
         }
+
+
+def test_an_unknown_key_is_refused_at_once_while_the_database_is_away(postgres_url):
+    with TcpProxy(postgres_url) as proxy, ExitStack() as stack:
+        local = started(stack, proxy.url, authenticate=True)
+        local.call("PUT", P, SETTINGS | {"fallback": "b"})
+        proxy.refuse()
+        wait_for(local, 503)
+        assert local.call("POST", f"{P}/decisions", key="rb_000000000000_x").status == 401
+        assert local.call("POST", f"{P}/decisions").json["fallback"]

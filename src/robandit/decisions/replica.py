@@ -110,6 +110,8 @@ class _Line:
         """Whether the state has events that may not be stored. It must then be loaded again."""
         self.last: Event | None = None
         """The last event in the state, if it is known."""
+        self.following: asyncio.Task[None] | None = None
+        """Applies what a pulse has told of."""
 
 
 class _Work:
@@ -355,7 +357,8 @@ class Replica(BaseEngine):
                 try:
                     await self._take_turn(line)
                 except Exception as error:
-                    for each in (line, *(self._due if self._problem else ())):
+                    away = self._problem and isinstance(error, StoreUnavailable)
+                    for each in (line, *(self._due if away else ())):
                         self._fail(each, error)
                 finally:
                     line.awaited = False
@@ -483,7 +486,8 @@ class Replica(BaseEngine):
                         call.fail(error)
                 works.clear()
                 return
-            self._on_commit(Committed(events, time.perf_counter() - start))
+            with suppress(Exception):  # counters must not keep calls from being answered
+                self._on_commit(Committed(events, time.perf_counter() - start))
         for line, work in works.items():
             line.experiment.recent.clear()
             line.ahead = False
@@ -592,7 +596,10 @@ class Replica(BaseEngine):
                 pulse = await asyncio.wait_for(self._in_thread(self._pulse), PATIENCE)
                 taken = time.monotonic() - began
                 self._note("")
-                await self._heed(pulse)
+                for experiment in await self._heed(pulse):
+                    line = self._lines[experiment.number]
+                    if line.following is None or line.following.done():  # a slow one does not keep pulses waiting
+                        line.following = self._start(self._quietly(self._look(experiment, _nothing)))
                 self._expire_due()
             except (RobanditError, TimeoutError) as error:
                 self._note(str(error) or f"the store did not answer in {PATIENCE:g} seconds")
@@ -609,10 +616,11 @@ class Replica(BaseEngine):
     async def catch_up(self) -> None:
         """See `BaseEngine`."""
         self._check_store()
-        await self._heed(await self._in_thread(self.store.pulse))
+        for experiment in await self._heed(await self._in_thread(self.store.pulse)):
+            await self._quietly(self._look(experiment, _nothing))
 
-    async def _heed(self, pulse: Pulse) -> None:
-        """Do what a pulse makes necessary."""
+    async def _heed(self, pulse: Pulse) -> list[Experiment]:
+        """Learn which experiments, keys and sessions there are. Return the experiments that lag behind."""
         self._offset = pulse.time - self._wall()
         if pulse.catalogue != self._catalogue:
             stored = await self._in_thread(self.store.read, lambda reader: reader.experiments())
@@ -626,10 +634,11 @@ class Replica(BaseEngine):
                 await self._load_unknown(each)
             self._catalogue = pulse.catalogue
             self._start(self._tidy())
-        for number, head in pulse.heads.items():
-            known = self._by_number.get(number)
-            if known is not None and (head > known.seq or self._lines[number].ahead):
-                await self._quietly(self._look(known, _nothing))
+        return [
+            experiment
+            for number, experiment in self._by_number.items()
+            if pulse.heads.get(number, 0) > experiment.seq or self._lines[number].ahead
+        ]
 
     async def _load_unknown(self, stored: StoredExperiment) -> None:
         """Load an experiment that another server has made. If its log is damaged, the calls for it say so; others go on."""

@@ -90,7 +90,7 @@ def problem_of(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], ..
     if isinstance(error, Refusal):
         return error.problem, error.headers
     if isinstance(error, StoreUnavailable):
-        detail = "The store cannot be reached, or is busy: try again. A call that writes may have been stored: repeat it with the same id."
+        detail = "The store cannot be reached, or is busy. A call that writes may have been stored: repeat it with the same id."
         return problem("unavailable", detail), RETRY
     if isinstance(error, StoreError):  # its text names files, which are none of the caller's business
         return problem(

@@ -16,6 +16,7 @@ from robandit.storage import Reader, StoredKey
 from robandit.storage.base import Change, PutKey, SharedStore, StoredSession
 
 REFRESH = 0.2  # seconds
+MOST_ASKING = 100  # calls that wait for a refresh, such as those with a key that nobody knows
 
 
 class State:
@@ -45,6 +46,8 @@ class State:
         self.explanations = Explanations(engine)
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed = -REFRESH
+        self._asking = 0
+        """The number of calls that wait for a refresh."""
         self._reading = asyncio.Lock()
         """One refresh at a time: an older answer must not replace a newer one."""
         self._changes = 0
@@ -62,13 +65,17 @@ class State:
     async def refresh_access(self) -> bool:
         """Learn which keys and sessions other servers have made or ended, at most every `REFRESH` seconds; more calls wait.
 
-        Return whether there may be other servers.
+        Return whether there may be something new. If the store is away, or too many calls wait already, nobody waits for it.
         """
-        if not isinstance(self.engine.store, SharedStore):
+        if not isinstance(self.engine.store, SharedStore) or self.engine.problem or self._asking >= MOST_ASKING:
             return False
         if self._refreshing is None:
             self._refreshing = asyncio.create_task(self._refresh())
-        await asyncio.shield(self._refreshing)
+        self._asking += 1
+        try:
+            await asyncio.shield(self._refreshing)
+        finally:
+            self._asking -= 1
         return True
 
     async def _refresh(self) -> None:

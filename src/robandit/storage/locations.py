@@ -111,7 +111,7 @@ def back_up(location: str, target: Path) -> None:
     if is_postgres(location):
         from robandit.storage.postgres import PostgresStore
 
-        PostgresStore.backup(location, target)
+        return PostgresStore.backup(location, target)
     from robandit.storage.sqlite import SqliteStore
 
-    SqliteStore.backup(path_of(location), target)
+    return SqliteStore.backup(path_of(location), target)
