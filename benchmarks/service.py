@@ -128,9 +128,7 @@ def shared_rows(found: Loads) -> list[Row]:
             found.experiments[TWO],
             found.experiments[ONE],
         ),
-        _ratio(
-            "  each experiment on one of them", None, "1 replica", found.experiments[SORTED], found.experiments[ONE]
-        ),
+        _ratio("  each experiment on one of them", 1.2, "1 replica", found.experiments[SORTED], found.experiments[ONE]),
         _ratio("writes while another replica reads", 0.8, READ_ELSEWHERE, reading[READ], reading[READ_ELSEWHERE]),
         _ratio("  the same", None, ALONE, reading[READ], reading[ALONE]),
     ]

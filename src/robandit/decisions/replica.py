@@ -49,6 +49,7 @@ MOST_TOGETHER = 100  # experiments in one turn
 WORKERS = 1  # that take turns. More would share the same calls among more, and smaller, turns
 MOST_WORKERS = 6  # while all others have waited for longer than this:
 SLOW = 0.1  # seconds, such as for an experiment that another server keeps
+RECENT = 0.02  # seconds after a call in which another one is likely
 THREADS = 8  # that wait for the store
 TRIES = 20  # to make an experiment while other servers make some
 
@@ -160,6 +161,8 @@ class Replica(BaseEngine):
         self._lines: dict[int, _Line] = {}
         self._due: dict[_Line, None] = {}
         """The lines with waiting calls, in the order of their turns."""
+        self._recent: dict[_Line, float] = {}
+        """The lines whose calls took effect a moment ago, and when, oldest first."""
         self._workers: dict[asyncio.Task[None], float] = {}
         """Those who take turns, and when they began with the present one."""
         self._unstored: set[_Line] = set()
@@ -377,7 +380,7 @@ class Replica(BaseEngine):
         """Return what must be read for the calls of an experiment, and of others as long as the turn has room for them."""
         wanted: dict[_Line, Asked] = {}
         room = MOST_WEIGHT
-        for line in (first, *(line for line in self._due if not line.awaited and not line.ahead)):
+        for line in (first, *self._companions()):
             ids: list[str] = []
             for call in line.calls:
                 if room <= 0:
@@ -420,6 +423,15 @@ class Replica(BaseEngine):
         if first not in works and not first.ahead:  # a long tail: others need not wait while it is applied
             await self._look(first.experiment, _nothing)
 
+    def _companions(self) -> list[_Line]:
+        """Return the lines whose experiments a turn may include: those with calls, and those to which some may come meanwhile."""
+        soon = time.monotonic() - RECENT
+        while self._recent and next(iter(self._recent.values())) < soon:
+            del self._recent[next(iter(self._recent))]
+        known = (line for line in self._recent if self._lines.get(line.experiment.number) is line)
+        lines = dict.fromkeys((*self._due, *known))
+        return [line for line in lines if not line.awaited and not line.ahead]
+
     def _has_caught_up(self, line: _Line, found: Found) -> bool:
         """Apply the newest events. Return whether the state is that of the log."""
         experiment = line.experiment
@@ -436,7 +448,7 @@ class Replica(BaseEngine):
             line.ahead = True
         return experiment.seq == found.head and not line.ahead
 
-    def _made(self, line: _Line, found: Found, time: float, ids: Sequence[str], room: int) -> _Work | None:
+    def _made(self, line: _Line, found: Found, now: float, ids: Sequence[str], room: int) -> _Work | None:
         """Let waiting calls take effect, also those that came while the turn was awaited. Return None if this fails.
 
         A call must wait for the next turn if it needs events that were not searched for.
@@ -444,9 +456,9 @@ class Replica(BaseEngine):
         experiment, searched = line.experiment, set(ids)
         line.ahead = True
         self._unstored.add(line)
-        self._work = work = _Work(time, (*found.known, *found.tail))
+        self._work = work = _Work(now, (*found.known, *found.tail))
         try:
-            if experiment.version != __version__:
+            if line.calls and experiment.version != __version__:
                 experiment.upgrade()
             while line.calls and (room >= line.calls[0].weight or room == MOST_WEIGHT):
                 if not searched.issuperset(line.calls[0].unknown_ids(experiment)):
@@ -470,6 +482,9 @@ class Replica(BaseEngine):
             self._due.pop(line, None)
             if line.calls:  # behind the others
                 self._due[line] = None
+        if work.calls:
+            self._recent.pop(line, None)
+            self._recent[line] = time.monotonic()
         return work
 
     async def _commit(self, turn: Turn, works: dict[_Line, _Work]) -> None:
