@@ -35,7 +35,7 @@ def test_faults_lose_nothing(zygote, server):
 @pytest.mark.parametrize(
     ("fault", "mode", "finding"),
     [
-        ("no lock", "delays", f"{LOST}|the head is|expected event|was told|other bytes|: 500"),
+        ("no lock", "delays", f"{LOST}|the head is|expected event|was told|other bytes|its time is before|: 500"),
         ("early acknowledgement", "kills", LOST),
         ("guessed stored", "lost-commits", f"{LOST}|other bytes|: 500"),
         ("guessed lost", "lost-commits", "no answer says that a call made it|stored in part|not stored as one"),
