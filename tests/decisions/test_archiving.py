@@ -318,6 +318,20 @@ def test_an_unreadable_base_is_made_again_from_the_files(store, folder):
         list(restore(store, folder))
 
 
+def test_a_changed_file_is_refused(store, folder):
+    known = states(store)
+    archived(store, folder, LATER, "ucb1")
+    (path,) = folder.glob("ucb1.*.parquet")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(
+        CorruptFile, match=r"is not the file that was archived: its SHA-256 is not that of the audit log"
+    ):
+        list(restore(store, folder))
+    assert states(store) == known
+
+
 # --- kills --------------------------------------------------------------------------------------------------------------
 
 

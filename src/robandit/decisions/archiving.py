@@ -14,6 +14,7 @@ same.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -41,6 +42,7 @@ ROWS = 5_000  # of a row group, which is the part of a file that is read at once
 PARTIAL = ".robandit-archive"  # the folder of what is not complete
 LOCK = ".robandit-archive.lock"
 COLUMNS = Event._fields
+ACTION = "archive"  # in the audit log
 Tell = Callable[[int, int], object]
 
 
@@ -211,7 +213,8 @@ def _store_base(store: Store, reader: Reader, stored: StoredExperiment, file: Ar
     again.restore(content)
     if again.seq != file.last or again.snapshot().content != content:
         raise StoreError(f"the state of experiment {stored.name!r} cannot be stored exactly: nothing was archived")
-    _commit(store, stored, state, "archive", {"file": file.path.name, "first": file.first, "last": file.last})
+    detail = {"file": file.path.name, "first": file.first, "last": file.last, "sha256": _digest(file.path)}
+    _commit(store, stored, state, ACTION, detail)
     if reader.archived(stored.number) < file.last:
         raise NotFound(f"experiment {stored.name!r} was removed meanwhile: {shown(file.path)} has its events")
 
@@ -236,11 +239,35 @@ def restore(store: Store, folder: Path, name: str | None = None) -> Iterator[tup
             for stored in _chosen(reader, name):
                 last = reader.archived(stored.number)
                 if last:
-                    state = _folded(stored, _present(folder, stored), last, folder)
+                    files = _present(folder, stored)
+                    _check_digests(reader, stored, files)
+                    state = _folded(stored, files, last, folder)
                     _commit(store, stored, state, "restore archive", {"last": last})
                     yield stored, last
         finally:
             reader.close()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check_digests(reader: Reader, stored: StoredExperiment, files: Sequence[ArchiveFile]) -> None:
+    """Raise `CorruptFile` unless the files are those of the audit log: a changed one would give another state."""
+    known: dict[str, str] = {}
+    after = 0
+    while entries := reader.audit(after):
+        after = entries[-1].seq
+        for entry in entries:
+            if (entry.action, entry.subject) == (ACTION, stored.name):
+                detail = msgspec.json.decode(entry.detail)
+                known[detail["file"]] = detail["sha256"]
+    for file in files:
+        if known.get(file.path.name) != _digest(file.path):
+            raise CorruptFile(
+                f"{shown(file.path)} is not the file that was archived: its SHA-256 is not that of the audit log; use a copy"
+            )
 
 
 def _folded(stored: StoredExperiment, files: Sequence[ArchiveFile], last: int, folder: Path) -> Experiment:
