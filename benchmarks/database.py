@@ -31,6 +31,10 @@ class Database:
         """Create an empty database. Return its URL."""
         return str(self._server.create_database())
 
+    def drop(self, url: str) -> None:
+        """Drop a database, so that its housekeeping does not disturb later measurements."""
+        self._server.drop_database(url)
+
     def processor(self) -> float:
         """Return the processor time of all its processes, also of those that have ended, in seconds."""
         parent = self._server.pid

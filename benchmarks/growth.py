@@ -34,9 +34,10 @@ EVENTS = (30_000, 60_000, 200_000)  # all of them long enough for a compiled sta
 STARTS = 3
 OPEN = (2_000, 8_000, 40_000)
 LARGE_BATCH = 1_000
-CONNECTIONS = (1, 8, 64)
+CONNECTIONS = (4, 16, 64)
+ROUNDS = 3
 REPLICAS = 3
-SECONDS = 4.0
+SECONDS = 2.0
 DAY = 86_400
 
 
@@ -108,6 +109,7 @@ def measured_size(folder: Path, database: Database, events: int) -> Size:
         with runner(url) as server:
             server.wait_until_ready()
             starts.append(server.processor())
+    database.drop(url)
     return Size(path.stat().st_size, row[0], row[1], statistics.median(starts))
 
 
@@ -186,6 +188,7 @@ def memory_check(database: Database) -> Check:
                 opened += LARGE_BATCH
             used.append(server.memory())
         connection.close()
+    database.drop(url)
     return Check("memory of a replica", "bytes", OPEN, _three(value * 1e6 for value in used), "open decisions")
 
 
@@ -224,6 +227,11 @@ def cost(group: Group, connections: int, url: str, ports: Sequence[int]) -> Cost
     return Cost(done.commits / done.events, done.server * per_event, done.database * per_event, written, following)
 
 
+def _median(costs: Sequence[Cost]) -> Cost:
+    """Return the median of each field."""
+    return Cost(*map(statistics.median, zip(*costs, strict=True)))
+
+
 def _written(url: str) -> int:
     with psycopg.connect(url) as db:
         row = db.execute("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").fetchone()
@@ -253,15 +261,18 @@ def processors(database: Database) -> Processors:
 
         alone = group(1)
         load.run(alone.ports, [singles(NAME, key, REWARDS)], 4.0)  # the policy is compiled meanwhile
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute("CHECKPOINT")  # its cost is that of the databases before
         log(f"one replica at {CONNECTIONS} connections")
-        costs = [cost(alone, connections, url, alone.ports) for connections in CONNECTIONS]
+        rounds = [[cost(alone, connections, url, alone.ports) for connections in CONNECTIONS] for _ in range(ROUNDS)]
+        costs = [_median(each) for each in zip(*rounds, strict=True)]
         log("a second replica that follows")
         second = group(1)
         two = Group(key, [*alone.servers, *second.servers], database)
-        followed = cost(two, CONNECTIONS[-1], url, two.ports[:1])
+        followed = _median([cost(two, CONNECTIONS[-1], url, two.ports[:1]) for _ in range(ROUNDS)])
         log(f"{REPLICAS} replicas that share the load")
         all_of_them = Group(key, [*two.servers, *group(REPLICAS - 2).servers], database)
-        shared = cost(all_of_them, CONNECTIONS[-1], url, all_of_them.ports)
+        shared = _median([cost(all_of_them, CONNECTIONS[-1], url, all_of_them.ports) for _ in range(ROUNDS)])
     commits = _three(each.commits for each in costs)
 
     def check(title: str, unit: str, value: Callable[[Cost], float]) -> Check:
