@@ -17,7 +17,7 @@ import robandit as rb
 from helpers.driving import replay
 from helpers.own_policies import Exp3, Greedy
 from robandit.checks.chances import choose_often
-from robandit.estimators import likelihood, roots, threshold
+from robandit.estimators import roots
 from robandit.kernel import loops
 from robandit.kernel.build import kernel_of
 from robandit.kernel.workers import compile_all
@@ -25,7 +25,7 @@ from robandit.laws.table import fill
 from robandit.live.engine import live_kernels, source
 from robandit.policies import all_policies
 from robandit.policies.klinf import upper_bound
-from robandit.precompile import _watch
+from robandit.precompile import SHARED
 from robandit.simulate.simulation import any_play_kernel
 
 PROBLEM = rb.problems.bernoulli(means=[0.2, 0.8])  # every policy can be informed by it
@@ -79,8 +79,6 @@ def functions():
         kernel_of(fill, (*PROBLEM.tabulate(), 0, WORDS[0], ROW)),
         kernel_of(partial(roots.root_rows, roots.quick_total), root),
         kernel_of(partial(roots.root_rows, roots.careful_total), root),
-        kernel_of(threshold.threshold_rows, threshold._ARGS),
-        kernel_of(likelihood.bound_rows, (ROWS, 1.0, ROW)),
         kernel_of(upper_bound.one_index, (ROWS, ROWS, 1.0, 1.0, 0.0, 0.0)),
     ]
 
@@ -90,7 +88,7 @@ def main():
     for policy in [*all_policies(), *VARIANTS]:
         kinds.setdefault(type(policy).__name__, []).append(policy)
     groups = {name: partial(kernels, policies) for name, policies in kinds.items()}
-    groups |= {"policies of drift": of_drift, "laws and estimators": functions, "the drift detector": _watch}
+    groups |= {"policies of drift": of_drift, "laws and estimators": functions} | SHARED
     # Start with the longest: the last one may have to wait for it.
     compile_all(dict(sorted(groups.items(), key=lambda group: group[0] not in ("AdaKLUCB", "Restarting"))), print)
 
