@@ -608,7 +608,10 @@ class Replica(BaseEngine):
             await asyncio.sleep(max(PULSE, taken / PULSE_SHARE))
             began, taken = time.monotonic(), 0.0
             try:
-                pulse = await asyncio.wait_for(self._in_thread(self._pulse), PATIENCE)
+                async with asyncio.timeout(
+                    PATIENCE
+                ):  # Python 3.11's wait_for may lose a cancellation: close() would hang
+                    pulse = await self._in_thread(self._pulse)
                 taken = time.monotonic() - began
                 self._note("")
                 for experiment in await self._heed(pulse):
