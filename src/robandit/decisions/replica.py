@@ -501,8 +501,10 @@ class Replica(BaseEngine):
                         call.fail(error)
                 works.clear()
                 return
-            with suppress(Exception):  # counters must not keep calls from being answered
+            try:
                 self._on_commit(Committed(events, time.perf_counter() - start))
+            except Exception:  # counters must not keep calls from being answered
+                traceback.print_exc()
         for line, work in works.items():
             line.experiment.recent.clear()
             line.ahead = False
