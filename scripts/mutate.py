@@ -29,7 +29,13 @@ from mutation.forks import Task, run_all
 from mutation.mutants import ROOT, SOURCE, Mutant, all_mutants, sample
 from mutation.session import Coverage, Session, choose_tests, collect, merged
 
-OF_ADAKL = ("__init__.py", "adakl_*.py", "curve.py", "likelihood_*.py")
+OF_ADAR = (
+    "adar_ucb.py",
+    "centre.py",
+    "centred.py",
+    "layout.py",
+    "trimmed_index.py",
+)  # the rest of the folder is AdaKL-UCB's
 SUITES = {  # modules and their tests
     "estimators": (
         sorted(path for path in (SOURCE / "estimators").rglob("*.py") if path.name != "__init__.py"),
@@ -37,11 +43,7 @@ SUITES = {  # modules and their tests
     ),
     "adar-ucb": (
         [
-            *sorted(
-                path
-                for path in (SOURCE / "policies" / "adar").glob("*.py")
-                if not any(fnmatch.fnmatch(path.name, pattern) for pattern in OF_ADAKL)
-            ),
+            *(SOURCE / "policies" / "adar" / name for name in OF_ADAR),
             SOURCE / "kernel" / "lazy.py",
         ],
         [  # the other tests are slow
