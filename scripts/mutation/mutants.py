@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -67,6 +68,9 @@ class Mutant:
 
     def install(self) -> None:
         """Give all live functions that differ their new code; modules that imported one see the new code too."""
+        import_module(
+            ".".join(("robandit", *self.path.relative_to(SOURCE).with_suffix("").parts))
+        )  # some are imported late
         old, new = original(self.path)[2], codes(compile(without_annotations(self.text), str(self.path), "exec"))
         changed = {key: code for key, code in new.items() if key not in old or behaviour(old[key]) != behaviour(code)}
         installed = 0
