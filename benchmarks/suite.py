@@ -97,7 +97,7 @@ def main() -> None:
         "",
         "## Policies that know nothing",
         "",
-        *summary(by_task),
+        *summary(by_task, UNINFORMED),
         "",
         "## AdaKL-UCB and its first version",
         "",
