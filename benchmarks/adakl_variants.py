@@ -23,7 +23,7 @@ SPLIT, MINIMUM, AVERAGE, SAME = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Variant:
-    """Options of an index. The defaults are the first version of the practical schedule."""
+    """Options of an index. The defaults are the first draft of the practical schedule."""
 
     streams: int = SPLIT  # how rewards are split between threshold and mean
     pulls: int = 2
@@ -39,7 +39,7 @@ class Variant:
 
 
 VARIANTS = {
-    "first version": Variant(),
+    "first draft": Variant(),
     "single pulls": Variant(pulls=1),
     "cross-fitting, smaller bound": Variant(streams=MINIMUM),
     "cross-fitting, mean bound": Variant(streams=AVERAGE),

@@ -164,7 +164,7 @@ def test_invalid_input_changes_nothing(adapter):
 
 
 def test_parameters_are_required_when_the_policy_is_made(river, adapter):
-    with pytest.raises(InvalidInput, match="cannot play before it is told"):
+    with pytest.raises(InvalidInput, match="cannot play without"):
         adapter(rb.RobustMOSS())
     with pytest.raises(InvalidInput, match=r"did you mean UCB1\(\)"):
         adapter(rb.UCB1)

@@ -127,7 +127,7 @@ def test_drift_is_said_before_any_verdict_and_unsettles_it(tmp_path, capsys):
     assert page.index("2 of 3 arms changed") < page.index('class="verdict"')
     assert replayed.index("2 of 3 arms changed") < replayed.index('class="verdict"')
     assert spoken.startswith("2 of 3 arms changed")
-    assert "Results of the mode bootstrap are about a mixture" in spoken
+    assert "Results of the mode bootstrap mix the rewards" in spoken
     assert 'id="time"' in page
     assert '"time":{"x":' in page
 

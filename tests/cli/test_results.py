@@ -30,7 +30,7 @@ def test_show(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert " ".join(out.split()).startswith(verdict(Store.open(folder).results()))
     for words in ("short: regret after 100 pulls", "long: regret after 200 pulls", "mean rank over 2 problems"):
         assert words in out
-    assert "Kurtosis UCB is skipped on short, long: KurtosisUCB must be told kappa" in " ".join(out.split())
+    assert "Kurtosis UCB is skipped on short, long: KurtosisUCB needs kappa" in " ".join(out.split())
 
 
 def test_show_one_problem(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,7 +146,7 @@ def test_known_moments_come_first():
     assert (found.policy, found.case) == (rb.KLinfUCB(eps=0.4, u=30.0), "known moments")
     assert "within u" in str(found)
     assert "eps and u are used, and the bounds are ignored" in found.reasons[-1]
-    assert "AdaKL-UCB, which is told nothing, had the lower regret" in found.reasons[1]
+    assert "AdaKL-UCB, which needs no parameters, had the lower regret" in found.reasons[1]
     assert "bounds" not in str(rb.recommend([3.0, 4.0], eps=1, u=20))
     assert "ABOVE u" in str(rb.recommend([3.0, 4.0], eps=1, u=2))
     problem = rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)

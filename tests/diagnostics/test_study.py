@@ -33,9 +33,9 @@ def test_a_heavy_and_a_light_arm(latency):
     assert (light.left.variance, light.right.variance) == ("light", "light")
     stated = heavy.left.stated
     assert stated.low < 1.4 < stated.high < 2.0
-    assert heavy.left.words == f"heavy: the variance is probably infinite (index {stated.low:.2f} to {stated.high:.2f})"
+    assert heavy.left.words == f"heavy: the variance is likely infinite (index {stated.low:.2f} to {stated.high:.2f})"
     assert light.left.words == "no heavy tail visible"
-    assert latency.headline == "Heavy tails: the variance of 1 of 2 arms is probably infinite."
+    assert latency.headline == "Heavy tails: the variance of 1 of 2 arms is likely infinite."
     assert heavy.skew == "not right-skewed"
     low, high = heavy.left.paths[0].spread
     assert low <= heavy.left.hill.index <= high < low + 0.3

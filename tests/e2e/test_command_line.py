@@ -45,7 +45,7 @@ def test_compare_prints_every_policy_and_where_the_report_is(compared):
     text = " ".join(out.split())
     for word in ("AdaR-UCB", "UCB1", "3,000 pulls", "4 replications", "seed 7", "report: robandit-report.html"):
         assert word in text
-    assert "KurtosisUCB must be told kappa, which is inf on this problem" in out
+    assert "KurtosisUCB needs kappa, which is inf on this problem" in out
     assert "choosing arms at random (1,500)" in text
 
 

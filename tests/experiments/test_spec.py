@@ -448,10 +448,7 @@ def test_init_writes_an_example_that_check_and_show_read(tmp_path, capsys):
         "a first look: 5 problems x 9 policies x 1 horizon, 50 replications\n41 units of work, 41,000,000 pulls"
     )
     assert "robandit plan estimates the time" in expected
-    assert (
-        "Robust UCB(estimator='catoni') is skipped on tails(tail=1.3) (20,000 pulls): RobustUCB must be told v"
-        in expected
-    )
+    assert "Robust UCB(estimator='catoni') is skipped on tails(tail=1.3) (20,000 pulls): RobustUCB needs v" in expected
     cli.show(file)
     expected = capsys.readouterr().out
     assert parse_spec(expected.partition("]\n\n")[0] + "]") == parse_spec(EXAMPLE)

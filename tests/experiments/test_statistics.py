@@ -424,15 +424,17 @@ def test_verdict_on_one_problem() -> None:
         "On p, a has the lowest mean regret after 100 pulls: 1, 2.0 % of choosing arms at random. "
         "The difference is significant: the closest, b, has more by 2 to 2 (95 %, paired, 8 replications; "
         "intervals are too narrow with so few replications). "
-        "It was told nothing; it assumes truncated non-positivity of the "
+        "It was given no parameters; it assumes truncated non-positivity of the "
         "best arm, which holds here."
     )
     wide = made_up.results({P: {"a": [1.0, 9.0] * 4, "b": [9.0, 1.5] * 4}}, policies={"a": rb.UCB1()})
     assert "The difference is not significant: b may be as good (difference" in verdict(wide)
     assert "which FAILS here" in verdict(wide)
-    assert "It was told nothing and has no proved bound on its regret." in verdict(made_up.results({P: {"a": [1.0]}}))
+    assert "It was given no parameters and has no proved bound on its regret." in verdict(
+        made_up.results({P: {"a": [1.0]}})
+    )
     told = verdict(made_up.results({P: {"a": [1.0]}}, policies={"a": rb.RobustMOSS().informed_by(made_up.PROBLEM)}))
-    assert told.endswith("It was told eps = 0.45, u = 16.7 and horizon = 100 and assumes nothing more.")
+    assert told.endswith("It was given eps = 0.45, u = 16.7 and horizon = 100 and assumes nothing more.")
     assert "no other policy was compared" in verdict(made_up.results({P: {"a": [1.0] * 8}}))
 
 

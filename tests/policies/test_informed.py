@@ -31,7 +31,7 @@ def test_missing_parameters_are_named(policy):
     for name in missing:
         assert name in str(live.value)
     if missing != ["horizon"]:
-        with pytest.raises(InvalidInput, match=r"cannot play before it is told .*informed_by"):
+        with pytest.raises(InvalidInput, match=r"cannot play without .*informed_by"):
             rb.simulate(policy, HEAVY, 10, 1, seed=0, progress=False)
 
 

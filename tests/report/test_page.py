@@ -130,7 +130,7 @@ def test_where_assumptions_hold_there_is_no_warning(tmp_path):
 
 def test_what_a_reader_must_know_is_there(read):
     for words in (
-        "Kurtosis UCB KurtosisUCB must be told kappa, which is inf on this problem",  # skipped, and why
+        "Kurtosis UCB KurtosisUCB needs kappa, which is inf on this problem",  # skipped, and why
         "UCB1(scale=1.0",  # as it played
         "infinite variance",
         "Negated(law=Pareto(tail=1.5, scale=0.333333))",

@@ -479,7 +479,7 @@ WILD = negated_pareto(means=[-1.0, -2.0], tail=1.2)
         (rb.AdaRUCB(delta_exp=2.0), TWO, 100, "delta_exp is 2.0"),
         (rb.AdaRUCB(solver="doubling"), TWO, 100, "solver is 'doubling'"),
         (rb.AdaRUCB(center="median"), TWO, 100, "center is 'median'"),
-        (rb.RobustUCB(estimator="catoni"), WILD, 100, "must be told v, which is inf"),
+        (rb.RobustUCB(estimator="catoni"), WILD, 100, "needs v, which is inf"),
         (rb.KLinfUCB(threshold="log"), TWO, 100, "nothing is proved for 'log'"),
         (rb.NormalUCB(), WILD, 100, "finite variance"),
         (rb.UCBV(), TWO, 100, "observed range"),

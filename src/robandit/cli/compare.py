@@ -38,11 +38,12 @@ def compare(
 ) -> None:
     """Compare policies on heavy-tailed problems. Prints a table and writes an HTML report.
 
-    By default ten policies play one problem with infinite variance: a first look. --all plays every policy, and --policy those that
-    you name. The table grows as policies finish.
+    By default ten policies play one problem with infinite variance. --all plays every policy, and --policy those that you name.
+    The table grows as policies finish.
 
-    Each policy is given exactly the parameters it must know (`informed_by`). A policy is skipped, with a reason, if a parameter
-    does not exist on the problem or the horizon is too long. UCB1 and UCB-V assume bounded rewards and serve as baselines.
+    Each policy is given exactly the parameters it must know (`informed_by`). A policy is skipped, with a reason, if the problem
+    does not have such a parameter (an infinite variance, for example) or the horizon is too long. UCB1 and UCB-V assume bounded
+    rewards and serve as baselines.
 
     For example: `robandit compare --quick --problem heavy/latency --policy AdaKLUCB --policy UCB1`
 

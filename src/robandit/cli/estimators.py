@@ -27,8 +27,8 @@ def estimates(
 ) -> None:
     """Print every robust mean of a column of numbers, with its confidence interval if it has one.
 
-    Most bounds need a known moment (--u or --v). Estimators that need it name the option for it. Bounds whose assumption the values
-    contradict are left out. The lines below adaptive_trimmed_mean are its options: likelihood is bonus="likelihood", centred is
+    Most bounds need a known moment (--u or --v); if it is missing, the note names the option. Bounds whose assumption the values
+    contradict are omitted. The lines below adaptive_trimmed_mean are its options: likelihood is bonus="likelihood", centred is
     also center="median", two-sided uses eps and u, and "of -x" negates the values, so that its upper bound becomes a lower bound.
     The values are shuffled first.
 
@@ -59,7 +59,7 @@ def estimates(
     skip_bad
         Skip and count rows whose value is missing or not a finite number. By default they are an error.
     delimiter
-        The character between the columns of a CSV file. By default it is found in the first line.
+        The character between the columns of a CSV file. By default it is detected in the first line.
     """
     from rich.console import Console
 

@@ -39,11 +39,12 @@ Policies = Annotated[
     list[str] | None,
     Parameter(
         help="A policy, such as AdaRUCB or 'AdaRUCB(bonus=\"tight\")'; repeat the option for more. `robandit policies` lists the "
-        f"names; `all` means every policy that learns. The default is a first look: {_SHORT}."
+        f"names; `all` means every policy that learns, except Probing and Restarting. By default {len(FIRST_LOOK)} "
+        f"policies play: {_SHORT}."
     ),
 ]
 All = Annotated[
-    Flag, Parameter(name="--all", help=f"Play every policy that learns, and {EVERY[1]}. Excludes --policy.")
+    Flag, Parameter(name="--all", help=f"The same as --policy all, plus {EVERY[1]}. Cannot be used with --policy.")
 ]
 Replications = Annotated[OptionalInteger, Parameter(help="Independent runs of each policy; by default 50.")]
 Quick = Annotated[
@@ -73,7 +74,7 @@ def import_given(modules: list[str] | None) -> None:
 
 
 def chosen_policies(policies: list[str] | None, everything: bool) -> Sequence[str]:
-    """Return the policies of the options --policy and --all, which exclude each other. Empty means a first look."""
+    """Return the policies of the options --policy and --all, which exclude each other. Empty means `FIRST_LOOK`."""
     if policies and everything:
         raise InvalidInput(f"--policy {policies[0]} and --all cannot be used together: omit one")
     return EVERY if everything else policies or ()

@@ -48,8 +48,9 @@ def replay(
 
     There are three modes. bootstrap draws rewards at random from the record of each arm. in-order replays the rewards by time; it
     needs a reward of every arm at every time. rejection reads a log of choices in order and skips the rows in which the policy
-    chooses another arm. The default is bootstrap, in-order if possible, and rejection if the log has propensities. The output
-    explains the choice and states whether the best arm of the record is significantly better than the others.
+    chooses another arm. By default all modes run that the record allows: bootstrap always, in-order if possible, and
+    rejection if the log has propensities. The output explains the choice and states whether the best arm of the record is
+    significantly better than the others.
 
     By default the ten policies of `robandit compare` play. --all plays every policy, and --policy those that you name.
 
@@ -72,8 +73,8 @@ def replay(
         Pulls per replication. By default the number of rewards (in-order: of times; rejection: of rewards of the rarest arm), but
         at most 50,000.
     out
-        The run folder; by default NAME-replay in the current folder, where NAME is that of the experiment, or of
-        the file without its ending.
+        The run folder; by default NAME-replay in the current folder, where NAME is the name of the experiment, or of the file
+        without its ending.
     """
     from robandit.cli.run_folder import play_into
     from robandit.cli.terminal.progress import rows

@@ -30,7 +30,8 @@ def run(
     continues it. A unit that fails is tried again and then recorded as failed; the other units continue. At the end the folder
     has `results/` (tidy Parquet) and `report.html`. Exit code 3 means that some units failed.
 
-    Policies of your own come from modules under `imports` in the spec, or from --import. A folder whose modules changed is refused.
+    Policies of your own come from modules under `imports` in the spec, or from --import. A run folder is
+    rejected if one of its modules has changed.
 
     For example: `robandit spec init` writes experiment.toml; then `robandit run experiment.toml`
 

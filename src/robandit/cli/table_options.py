@@ -39,15 +39,15 @@ class Reading:
     time: str | None = None
     """The column of the times, by which rows are sorted; by default "time", if it exists."""
     minimize: Annotated[Flag, Parameter(name=("--minimize", "--negate"))] = False
-    """The rewards are costs, such as latencies: the lowest mean is the best. All results keep the sign and unit of the costs. A
-    decision service says so itself."""
+    """The rewards are costs, such as latencies: the lowest mean is the best. All results keep the sign and unit of the costs.
+    For the URL of a decision service, the service decides."""
     skip_bad: Flag = False
     """Skip and count rows whose arm or reward is missing or not a finite number. By default they are an error."""
     where: str | None = None
     """Read only rows that fit this condition, such as "ok = true and model != 'old'". A comparison is a column, one of
     = != < <= > >=, and a number, 'text', true, false or null; join them with and, or, not and parentheses."""
     delimiter: str | None = None
-    """The character between the columns of a CSV file, such as ";" or tab. By default it is found in the first line."""
+    """The character between the columns of a CSV file, such as ";" or tab. By default it is detected in the first line."""
     example: Literal["flights"] | None = None
     """Read an example data set of Robandit, not a file."""
 

@@ -397,7 +397,7 @@ def _with_known(known: Pair, bounds: Pair | None, moments: str, lead: Any, kind:
     reasons = [
         f"E|X|^{1 + eps:g} <= {u:g} is known. KLinf-UCB then has the lowest possible regret as T grows, constants included "
         f"(Agrawal, Juneja, Koolen 2021); it keeps all {kind.many}.",
-        "That is asymptotic: up to T = 1e5, AdaKL-UCB, which is told nothing, had the lower regret on the problems measured "
+        "That is asymptotic: up to T = 1e5, AdaKL-UCB, which needs no parameters, had the lower regret on the problems measured "
         "(docs/results/heavy.md).",
         moments,
         "RobustUCB needs the same, and its widths are so large that it is close to uniform play at usual horizons.",

@@ -85,8 +85,8 @@ class Tail:
         if self.variance == "light":
             return "no heavy tail visible" + (f": {index.note}" if index.note else "")
         verdict = {
-            "finite": "heavy, but the variance is probably finite",
-            "infinite": "heavy: the variance is probably infinite",
+            "finite": "heavy, but the variance is likely finite",
+            "infinite": "heavy: the variance is likely infinite",
             "undecided": "the variance may be infinite",
         }[self.variance]
         if index.high <= 1.0:
@@ -220,11 +220,11 @@ class Study:
         heavy, doubt, finite = (sum(arm._heaviest == kind for arm in self.arms) for kind in _HEAVY)
         if heavy:
             more = f", of {doubt} more it may be" if doubt else ""
-            return f"Heavy tails: the variance of {_of(heavy, total)} is probably infinite{more}."
+            return f"Heavy tails: the variance of {_of(heavy, total)} is likely infinite{more}."
         if doubt:
             return f"Perhaps heavy tails: the variance of {_of(doubt, total)} may be infinite."
         if finite:
-            return f"Heavy tails, but the variance of {_of(finite, total)} is probably finite."
+            return f"Heavy tails, but the variance of {_of(finite, total)} is likely finite."
         if all(arm.left.variance == arm.right.variance == "unknown" for arm in self.arms):
             return "Tails unknown: no arm has enough values to see them."
         return "No heavy tails are visible."
@@ -263,9 +263,9 @@ def study(
     >>> slow = Pareto(tail=1.5).sample(30_000, seed=0)
     >>> found = study(Recorded.of({"fast": slow - 1.0, "slow": slow}, minimize=True))
     >>> print(found.headline)
-    Heavy tails: the variance of 2 of 2 arms is probably infinite.
+    Heavy tails: the variance of 2 of 2 arms is likely infinite.
     >>> print(found.arms[0].right.words, "|", found.arms[0].left.words)
-    heavy: the variance is probably infinite (index 1.28 to 1.65) | no heavy tail visible
+    heavy: the variance is likely infinite (index 1.28 to 1.65) | no heavy tail visible
     >>> found.advice.case
     'right-skewed or symmetric'
     """

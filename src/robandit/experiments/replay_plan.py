@@ -41,7 +41,7 @@ _TOLD = (
     "Policies that need moments get the moments of the record, and UCB-V gets its range. Both were unknown when the record was "
     "made. UCB1 assumes a range of 1."
 )
-_MIXED_LAWS = "Results of the mode bootstrap are about a mixture of what arms gave before and after the changes."
+_MIXED_LAWS = "Results of the mode bootstrap mix the rewards from before and after the changes."
 _MIXED_REGRET = (
     "The mode rejection reads the log in its order, but its regret has the means of the whole log, which mix what arms gave before "
     "and after the changes. So it does not say what a policy would have cost or earned."

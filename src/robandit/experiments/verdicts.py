@@ -88,7 +88,7 @@ def over_all_problems(results: Results, ranked: Sequence[Row]) -> str:
     text += f" Its mean regret is the lowest on {first['wins']} of them"
     cells = [m.cell for m in results.measured if m.cell.label == first["policy"]]
     facts = cells[0].policy.facts
-    text += f"; it had to be told {joined(facts.knows) or 'nothing'}"
+    text += f"; it needs {joined(facts.knows) or 'no parameters'}"
     if not facts.assumption:
         return f"{text} and {_no_assumption(facts)}."
     met = {cell.played: assumption_met(cell.policy, cell.played.problem) for cell in cells}
@@ -118,7 +118,7 @@ def _knowledge(measured: Measured) -> str:
     facts = policy.facts
     values = [(name, getattr(policy, name)) for name in facts.knows]
     parameters = [f"{name} = {number(value) if isinstance(value, (int, float)) else value}" for name, value in values]
-    text = f"It was told {joined(parameters) or 'nothing'}"
+    text = f"It was given {joined(parameters) or 'no parameters'}"
     if not facts.assumption:
         return f"{text} and {_no_assumption(facts)}."
     met = {True: "holds here", False: "FAILS here", None: "may or may not hold here"}

@@ -316,7 +316,7 @@ class Policy:
         """Return the name in JSON: the class name for Robandit's own policies, ``module:name`` for others."""
         return cls.__name__ if cls.__module__.startswith("robandit.") else f"{cls.__module__}:{cls.__qualname__}"
 
-    # --- parameters that must be told --------------------------------------------------------------------------------
+    # --- parameters that a policy needs ------------------------------------------------------------------------------
 
     def informed_by(self, problem: Any, *, eps: float | None = None) -> Self:
         """Return this policy with its required parameters, where they are None, taken from a problem.
@@ -342,7 +342,7 @@ class Policy:
             value = values[name] = self.learned(name, problem, moments_order)
             if isinstance(value, float) and not 0.0 < value < math.inf:
                 hint = ", or a smaller eps" if value == math.inf and "eps" in self.facts.knows else ""
-                fact = f"must be told {name}, which is {value:g} on this problem (tail index {problem.tail_index:g})"
+                fact = f"needs {name}, which is {value:g} on this problem (tail index {problem.tail_index:g})"
                 rule = f"it must be finite and above 0: take another policy{hint}"
                 raise NotApplicable(f"{type(self).__name__} {fact}, and {rule}")
         return dataclasses.replace(self, **values) if values else self
@@ -362,7 +362,7 @@ class Policy:
         default: float = min(1.0, 0.9 * (problem.tail_index - 1.0)) if eps is None else eps
         if default < LEAST_EPS and needed:
             fact = f"a tail index of {problem.tail_index!r} leaves {default:.3g}"
-            raise NotApplicable(f"{type(self).__name__} must be told an eps of at least {LEAST_EPS:g}, and {fact}")
+            raise NotApplicable(f"{type(self).__name__} needs an eps of at least {LEAST_EPS:g}, and {fact}")
         return default
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
@@ -371,7 +371,7 @@ class Policy:
             return eps
         if name in ("u", "v"):
             return float(getattr(problem, name)(eps))
-        raise NotApplicable(f"{type(self).__name__} must be told {name}, which a problem does not contain: pass it")
+        raise NotApplicable(f"{type(self).__name__} needs {name}, which a problem does not contain: pass it")
 
     def prepared(self, horizon: int | None) -> Self:
         """Return this policy, ready for ``horizon`` pulls (None: its own horizon, if any). Raise if it cannot play them."""
@@ -385,7 +385,7 @@ class Policy:
         if missing:
             names, example = ", ".join(missing), ", ".join(f"{name}=..." for name in missing)
             method = ".prepared(horizon)" if missing == ["horizon"] else ".informed_by(problem)"
-            raise InvalidInput(f"{self!r} cannot play before it is told {names}: pass {example}, or use {method}")
+            raise InvalidInput(f"{self!r} cannot play without {names}: pass {example}, or use {method}")
         if own is not None and horizon is not None and horizon > own:
             hint = f"omit its horizon, or set it to {horizon}"
             raise InvalidInput(f"{self!r} is made for {own} pulls, and {horizon} are requested: {hint}")

@@ -21,7 +21,8 @@ def legend(delta: float) -> str:
     """Return the explanation of the marks in a table."""
     return (
         f"{MARK}: the assumption fails, so there is no guarantee. –: no bounds (no variance, too few values, or not installed). "
-        f"Other cells: {100 * (1 - delta):g} % is guaranteed (measured, not proved, for centred estimators on symmetric laws)."
+        f"Other cells: at least {100 * (1 - delta):g} % is guaranteed (measured, not proved, for centred estimators on symmetric "
+        "laws), but Student's, SciPy's and statsmodels' intervals are only asymptotic."
     )
 
 
@@ -41,8 +42,9 @@ def write_coverage(frame: pl.DataFrame, folder: Path, *, delta: float, trials: i
     """Write coverage.md, coverage.svg and coverage.csv into a folder, and return their paths."""
     parts = [
         "# Coverage and width of the estimators",
-        f"Made by `{command}`. A cell has the share of {trials:,} samples, in %, whose interval contained the true mean, and the "
-        f"median half-width in brackets. For one-sided bounds it is the bound minus the mean (< 0 on failure). {legend(delta)}",
+        f"Written by `{command}`. A cell has the share of {trials:,} samples, in %, whose interval contained the true mean, and "
+        f"the median half-width in parentheses. For one-sided bounds it is the bound minus the mean (< 0 on failure). "
+        f"{legend(delta)}",
         "![Coverage of each estimator on each law](coverage.svg)",
     ]
     for n in frame["n"].unique(maintain_order=True):

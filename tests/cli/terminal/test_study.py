@@ -35,7 +35,7 @@ def test_the_terminal_says_what_was_read_and_what_follows():
     assert "latency.csv: 5,502 rewards of 3 arms, negated" in text
     assert "3 bad rows: line 17: the reward is 'n/a'" in text
     assert re.search(r"heavy +4,000 +0 +-4\.\d+ +-\d+.* to -\d", text)
-    assert "Heavy tails: the variance of 1 of 3 arms is probably infinite." in text
+    assert "Heavy tails: the variance of 1 of 3 arms is likely infinite." in text
     assert "\nUse AdaKL-UCB (" in text
     assert "NOT significant: 'few' has the highest mean" in text
     rows = [line for line in text.splitlines() if line.startswith("few ")]
@@ -47,7 +47,7 @@ def test_costs_keep_their_sign_in_the_terminal():
     text = printed(studies.costs())
     assert "latency.csv: 5,502 costs of 3 arms, minimised" in text
     assert re.search(r"heavy +4,000 +0 +4\.\d+ +\d+.* to \d", text)
-    assert "Heavy tails: the variance of 1 of 3 arms is probably infinite." in text
+    assert "Heavy tails: the variance of 1 of 3 arms is likely infinite." in text
     assert "\nUse AdaKL-UCB (" in text
     assert "'few' has the lowest mean" in text
     assert "Truncated non-negativity" in text

@@ -123,5 +123,5 @@ def test_the_oracle_rejects_what_is_no_arm():
             Oracle(arm=arm)
     with pytest.raises(InvalidInput, match="arm = 3 must be an integer from 0 to 2; there are 3 arms, counted from 0"):
         Oracle(arm=3).init(3, None)
-    with pytest.raises(InvalidInput, match="cannot play before it is told arm"):
+    with pytest.raises(InvalidInput, match="cannot play without arm"):
         Oracle().prepared(10)

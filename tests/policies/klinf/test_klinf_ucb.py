@@ -376,5 +376,5 @@ def test_it_rejects(wrong, name):
 
 
 def test_it_must_be_told():
-    with pytest.raises(InvalidInput, match="told eps, u"):
+    with pytest.raises(InvalidInput, match="without eps, u"):
         KLinfUCB().prepared(100)

@@ -183,7 +183,7 @@ def test_what_a_problem_tells():
     problem = rb.Problem([rb.laws.Gaussian(mean=-3.0, sd=1.0), rb.laws.Gaussian(mean=2.0, sd=1.0)])
     assert ClippedSGDUCB().informed_by(problem) == ClippedSGDUCB(range=3.0)
     assert ClippedSGDUCB(range=7.0).informed_by(problem).range == 7.0
-    with pytest.raises(NotApplicable, match="must be told range, which is 0"):
+    with pytest.raises(NotApplicable, match="needs range, which is 0"):
         ClippedSGDUCB().informed_by(rb.problems.gaussian(means=[0.0, 0.0]))
 
 

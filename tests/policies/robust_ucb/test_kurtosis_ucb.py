@@ -184,9 +184,9 @@ def test_it_is_lazy(monkeypatch):
 def test_the_kurtosis_of_a_problem():
     policy = KurtosisUCB().informed_by(rb.problems.bernoulli(means=[0.1, 0.5]))
     assert policy.kappa == pytest.approx((1 - 3 * 0.09) / 0.09)
-    with pytest.raises(NotApplicable, match="must be told kappa, which is inf"):
+    with pytest.raises(NotApplicable, match="needs kappa, which is inf"):
         KurtosisUCB().informed_by(rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5))
-    with pytest.raises(NotApplicable, match="must be told kappa, which is inf"):
+    with pytest.raises(NotApplicable, match="needs kappa, which is inf"):
         KurtosisUCB().informed_by(rb.problems.negated_pareto(means=[-1.0, -2.0], tail=3.5))
 
 
@@ -194,7 +194,7 @@ def test_invalid_parameters():
     for wrong in (0.9, math.inf, math.nan, "3"):
         with pytest.raises(InvalidInput, match=r"KurtosisUCB: kappa = .* must be a finite number >= 1"):
             KurtosisUCB(kappa=wrong)
-    with pytest.raises(InvalidInput, match="cannot play before it is told kappa"):
+    with pytest.raises(InvalidInput, match="cannot play without kappa"):
         KurtosisUCB().prepared(10)
 
 

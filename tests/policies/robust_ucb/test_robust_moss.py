@@ -174,7 +174,7 @@ def test_invalid_parameters(parameters, message):
 
 
 def test_missing_parameters():
-    with pytest.raises(InvalidInput, match="cannot play before it is told eps, u"):
+    with pytest.raises(InvalidInput, match="cannot play without eps, u"):
         Live(RobustMOSS(), 2, 100)
-    with pytest.raises(InvalidInput, match="told horizon"):
+    with pytest.raises(InvalidInput, match="without horizon"):
         Live(RobustMOSS(eps=0.5, u=1.0), 2)

@@ -191,5 +191,5 @@ def test_invalid_parameters():
     ]:
         with pytest.raises(InvalidInput, match=words):
             RobustUCB(**wrong)
-    with pytest.raises(InvalidInput, match="cannot play before it is told eps, u"):
+    with pytest.raises(InvalidInput, match="cannot play without eps, u"):
         RobustUCB().prepared(10)

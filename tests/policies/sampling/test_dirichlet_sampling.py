@@ -220,7 +220,7 @@ def test_the_upper_bound():
         policy.informed_by(rb.problems.pareto(means=[1.0, 2.0], tail=1.5))
     with pytest.raises(InvalidInput, match="a problem"):
         policy.informed_by("table")
-    with pytest.raises(InvalidInput, match="before it is told upper"):
+    with pytest.raises(InvalidInput, match="without upper"):
         rb.Bandit(["a", "b"], policy)
 
 

@@ -205,7 +205,7 @@ def test_what_it_must_know():
     normal = rb.Problem([rb.laws.Gaussian(mean=0.0, sd=2.0), rb.laws.Gaussian(mean=1.0, sd=2.0)])
     assert assumption_met(IMED(scale=2.0), normal) is True
     assert assumption_met(IMED(), normal) is False
-    with pytest.raises(NotApplicable, match="IMED must be told upper, which is inf on this problem"):
+    with pytest.raises(NotApplicable, match="IMED needs upper, which is inf on this problem"):
         IMED(family="bounded").informed_by(normal)
     costs = rb.problems.pareto(means=[1.0, 2.0], tail=1.5, minimize=True)
     assert IMED(family="bounded").informed_by(costs).upper == pytest.approx(-1.0 / 3.0)
@@ -215,7 +215,7 @@ def test_what_it_must_know():
 
 
 def test_rejections():
-    with pytest.raises(InvalidInput, match="cannot play before it is told upper"):
+    with pytest.raises(InvalidInput, match="cannot play without upper"):
         IMED(family="bounded").prepared(10)
     for wrong, match in (
         ({"family": "poisson"}, "family = 'poisson'"),

@@ -181,7 +181,7 @@ def test_what_it_must_know():
     assert assumption_met(MaillardSampling(scale=0.45), coins) is None
     heavy = rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
     assert assumption_met(MaillardSampling(), heavy) is False
-    with pytest.raises(NotApplicable, match="MaillardSampling must be told lower, which is -inf on this problem"):
+    with pytest.raises(NotApplicable, match="MaillardSampling needs lower, which is -inf on this problem"):
         MaillardSampling(family="bounded").informed_by(heavy)
     constant = rb.Problem([rb.laws.Constant(1.0), rb.laws.Constant(1.0)])
     with pytest.raises(NotApplicable, match="lower must be below upper"):
@@ -191,7 +191,7 @@ def test_what_it_must_know():
 
 
 def test_rejections():
-    with pytest.raises(InvalidInput, match="cannot play before it is told upper"):
+    with pytest.raises(InvalidInput, match="cannot play without upper"):
         MaillardSampling(family="bounded", lower=0.0).prepared(10)
     for wrong, match in (
         ({"family": "coins"}, "family = 'coins'"),

@@ -367,9 +367,9 @@ def test_ada_tinf_rejects_horizons(horizon):
 
 
 def test_missing_parameters_and_pulls_beyond_the_horizon():
-    with pytest.raises(InvalidInput, match="told eps, u"):
+    with pytest.raises(InvalidInput, match="without eps, u"):
         rb.Bandit(["a", "b"], HTINF())
-    with pytest.raises(InvalidInput, match="told horizon"):
+    with pytest.raises(InvalidInput, match="without horizon"):
         rb.Bandit(["a", "b"], AdaTINF())
     bandit = rb.Bandit(["a", "b"], AdaTINF(horizon=2), seed=0)
     bandit.update(bandit.select(), -1.0)

@@ -220,7 +220,7 @@ def test_it_rejects_horizons(horizon):
 
 
 def test_missing_horizon_and_pulls_beyond_it():
-    with pytest.raises(InvalidInput, match="told horizon"):
+    with pytest.raises(InvalidInput, match="without horizon"):
         rb.Bandit(["a", "b"], UniINF())
     bandit = rb.Bandit(["a", "b"], UniINF(horizon=2), seed=0)
     bandit.update(bandit.select(), -1.0)

@@ -17,7 +17,7 @@ def means_table(name: str, means: Sequence[MeanRow], used: int, n: int, delta: f
     """Return a table with one row per estimator."""
     title = f"{name}: {counted(n, 'value')}"
     if used < n:
-        title += f", of which {used:,} were chosen at random"
+        title += f", {used:,} of them chosen at random"
     columns = {
         "estimator": [row.estimator for row in means],
         "mean": [compact(row.value, 5) for row in means],

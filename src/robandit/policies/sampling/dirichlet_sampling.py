@@ -194,7 +194,7 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
         upper = float(max(law.support[1] for law in problem.reward_laws))
         if not math.isfinite(upper):
             rule = "it must be finite: take another policy, or bonus='robust'"
-            raise NotApplicable(f"DirichletSampling must be told upper, which is {upper:g} on this problem, and {rule}")
+            raise NotApplicable(f"DirichletSampling needs upper, which is {upper:g} on this problem, and {rule}")
         return dataclasses.replace(known, upper=upper)
 
     def params(self) -> Params:

@@ -379,5 +379,5 @@ def ends_of(problem: Any, owner: str, *, low: bool = True) -> tuple[float, float
     for name, end, needed in (("lower", lowest, low), ("upper", highest, True)):
         if needed and not math.isfinite(end):
             rule = "it must be finite: take another policy"
-            raise NotApplicable(f"{owner} must be told {name}, which is {end:g} on this problem, and {rule}")
+            raise NotApplicable(f"{owner} needs {name}, which is {end:g} on this problem, and {rule}")
     return lowest, highest

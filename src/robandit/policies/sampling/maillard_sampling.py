@@ -172,7 +172,7 @@ class MaillardSampling(Policy):
             high = high if self.upper is None else self.upper
             if not low < high:
                 fact = f"lower and upper, which are {low:g} and {high:g} on this problem"
-                raise NotApplicable(f"MaillardSampling must be told {fact}, and lower must be below upper")
+                raise NotApplicable(f"MaillardSampling needs {fact}, and lower must be below upper")
             return dataclasses.replace(self, lower=low, upper=high)
         return super().informed_by(problem, eps=eps)
 
