@@ -214,7 +214,7 @@ def test_one_replication_does_not_decide() -> None:
     assert (row["wins"], row["verdict"]) == (0.95, "not significant")
     text = verdict(made)
     assert "The difference is not significant: other may be as good. The mean of other is higher by" in text
-    assert "but other has less regret in 95 % of the replications. other also has the lowest median. It was told" in text
+    assert "but other has less regret in 95 % of the replications. other also has the lowest median. It was given" in text
     assert "too narrow" not in text
 
 
