@@ -118,7 +118,7 @@ def test_too_few_values_are_not_excluded_and_the_words_say_why():
     cases = {
         "has 1 value, 20 are needed": [0.0],
         "50 values that are all equal": [0.0] * 50,
-        "300 values, but 10 that differ from the median are needed, not 3": [0.0] * 297 + [1.0] * 3,
+        "300 values, but only 3 differ from the median; 10 are needed": [0.0] * 297 + [1.0] * 3,
     }
     for words, other in cases.items():
         found = resolution({"a": good, "b": other})

@@ -196,5 +196,5 @@ def _too_few(values: Floats, count: int | None = None) -> str:
     if differ == 0 and n < CONSTANT:
         return f"{n} values that are all equal: at least {CONSTANT} are needed to exclude others"
     if 0 < differ < DIFFER:
-        return f"{n} values, but {DIFFER} that differ from the median are needed, not {differ}"
+        return f"{n} values, but only {differ} differ from the median; {DIFFER} are needed"
     return ""
