@@ -212,8 +212,8 @@ def main() -> None:
         f"({processor_name()}). A goal that is missed in one run and met in the next is noise."
     )
     words = (
-        "*freshness*: the time from the answer to a call, which pauses an arm, to the arrival of the event that shows it on the "
-        f"page of the experiment, {SAMPLES} times. *viewers* read the stream of the page of the experiment on which the load is. "
+        "*freshness*: the time from the answer to a call that pauses an arm until the page of the experiment receives the event "
+        f"that shows it, {SAMPLES} times. *viewers* read the live stream of the page of the experiment under load. "
         "Load, viewers and server share the cores."
     )
     shown = table(["figure", "goal", "measured", "met"], [row.cells for row in lines], 2)
@@ -239,7 +239,7 @@ def _watched_rows(rounds: dict[int, list[Round]]) -> Iterator[Row]:
     for viewers in (1, VIEWERS):
         ratio = rates[viewers] / rates[0]
         title = "with 1 viewer" if viewers == 1 else f"with {viewers} viewers"
-        yield Row(f"{title}, of that", ">= 0.8", f"{ratio:.2f}", ratio >= 0.8)
+        yield Row(f"{title}, relative to that", ">= 0.8", f"{ratio:.2f}", ratio >= 0.8)
         yield Row("  /healthz, longest of a round", "<= 50 ms", ms(longest[viewers]), longest[viewers] <= 0.05)
 
 

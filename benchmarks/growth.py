@@ -352,17 +352,18 @@ def page(checks: Sequence[Check], following: float, seconds: float) -> str:
         "# The growth of the decision service: predicted and measured",
         f"Written by `python benchmarks/growth.py` in {seconds:.0f} seconds on {os.cpu_count()} shared cores ({machine}; load "
         f"average at the end {os.getloadavg()[0]:.1f}). [How the service grows](../explanation/growth.md) explains the model.",
-        "Each cost is measured at two small sizes. The line through both predicts the cost at a larger size, which is measured, "
-        "too. Processor times are those of user and system, of all threads and processes.",
+        "Each cost is measured at two small sizes. The line through both predicts the cost at a larger size, which is also "
+        "measured. Processor times include user and system time of all threads and processes.",
         table(titles, [check.cells for check in checks], 2),
-        f"A replica that only follows takes f = {following:.3g} us of processor time per event. At {CONNECTIONS[-1]} connections, "
-        f"an event takes c = {c:.3g} us on the replica that decides, HTTP included. So c / f = {c / following:.1f}.",
-        'In "all replicas", the first two numbers are computed: c at the number of commits that was measured with '
-        f"{REPLICAS} replicas, and c + f.",
+        f"A replica that only applies the events of others takes f = {following:.3g} us of processor time per event. At "
+        f"{CONNECTIONS[-1]} connections, an event takes c = {c:.3g} us on the replica that answers the call, including HTTP. "
+        f"So c / f = {c / following:.1f}.",
+        'In "all replicas", the first two costs are computed, not measured: c at the number of commits per event that was measured '
+        f"with {REPLICAS} replicas, and c + f.",
         "## What follows from the lines",
         plan(checks, following),
-        "A decision and its reward are two events. Ids are those of the server, and there is no context. A day has 86,400 seconds "
-        "of this rate. Commits are taken to last 5 ms, one after the other, so that there are at most 200 a second. Other programs "
+        "A decision and its reward are two events. The server creates the ids, and there are no contexts. The rate is constant "
+        "over the day. Commits are assumed to take 5 ms, one after the other, so there are at most 200 per second. Other programs "
         "ran on this machine.",
     ]
     return "\n\n".join(part if part[0] in "#|" else filled(part) for part in parts) + "\n"

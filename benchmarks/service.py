@@ -209,9 +209,9 @@ def page(found: Loads, disk: Disk, start: Starts, used: Memory, seconds: float) 
         goals,
         "## Several servers that share PostgreSQL",
         shared,
-        "Servers, PostgreSQL and client share the same two cores. So two replicas can be faster than one only as far as one leaves "
-        "a core idle; on machines of their own they have more room. The processor time per request in the next table does not "
-        "depend on that: [how the service grows](../explanation/growth.md) computes with it.",
+        "Servers, PostgreSQL and client share the same two cores. So two replicas can be faster than one only if one leaves a core "
+        "idle; on separate machines, they do not compete for cores. The processor time per request in the next table does not "
+        "depend on this: [how the service grows](../explanation/growth.md) uses it.",
         "## Each load",
         loads,
         "*us/request*: processor time per request (user and system, all threads and processes). "
@@ -219,21 +219,21 @@ def page(found: Loads, disk: Disk, start: Starts, used: Memory, seconds: float) 
         "## How it was measured",
         "- Server and client are processes on the same machine and talk over the loopback interface. The server checks a key "
         "in every call. The experiment has ten arms, the default policy and rewards with a Pareto tail of 1.5.",
-        "- Each connection makes a decision, then sends the reward of that decision, and so on; batches likewise. It sends the "
-        'next request when the last one is answered. The server names the decisions, except in "with ids of the client".',
-        "- The servers take turns. Figures are medians over the rounds, after an unmeasured one.",
-        "- PostgreSQL runs with its default settings, flushes included. One replica and two replicas have a database each. "
-        "Connections go to the two replicas in turns, as a balancer would spread them, so both serve each experiment, except in "
-        f"{SORTED.strip()!r}.",
-        "- A reader is a process that reads the experiment and its newest 100 events again and again. That takes processor time, "
-        "so writes are compared with those during the same reads of a database of its own.",
-        f"- /healthz is called every {PROBE_EVERY * 1e3:.0f} ms on a connection of its own. The goal is compared with the longest "
-        "call of a round, in the median over the rounds; the second table has quantiles and the maximum over all rounds.",
+        "- Each connection makes a decision, then sends the reward of that decision, and so on; batches do the same. It sends the "
+        'next request when the last one is answered. The server creates the ids, except in "with ids of the client".',
+        "- The servers are measured in turn. Figures are medians over the rounds, after one unmeasured round.",
+        "- PostgreSQL runs with its default settings, including flushes. The single replica and the two replicas use separate "
+        "databases. Connections are assigned to the two replicas alternately, as by a load balancer, so both serve each "
+        f"experiment, except in {SORTED.strip()!r}.",
+        "- A reader is a process that reads the experiment and its newest 100 events repeatedly. This takes processor time, so "
+        "the rate of writes is compared with the rate while the reader reads a separate database.",
+        f"- /healthz is called every {PROBE_EVERY * 1e3:.0f} ms on a separate connection. The goal applies to the longest call of "
+        "a round, as the median over the rounds; the table of loads has quantiles and the maximum over all rounds.",
         f"- Recovery is the processor time until a server is ready with a log of {LONG_LOG:,} events and no snapshot, minus that "
-        f"with {SHORT_LOG:,} events ({start.short:.1f} s), per event. Starts take the time from the start of the process until "
+        f"with {SHORT_LOG:,} events ({start.short:.1f} s), per event. Starts are measured from the start of the process until "
         "/readyz answers 200, with compiled policies in the cache.",
-        f"- Memory is the resident memory of a server: {memories} each time that all of them were rewarded and as many others "
-        "opened.",
+        f"- Memory is the resident memory of a server: {memories} each time that all of them were rewarded and replaced "
+        "by as many new ones.",
     ]
     text = "\n\n".join(part if part[0] in "#|" else filled(part) for part in parts) + "\n"
     return text.replace("\n\n- ", "\n- ").replace("measured\n- ", "measured\n\n- ")

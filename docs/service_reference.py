@@ -19,18 +19,18 @@ WIDTH = 132
 HEAD = """\
 # The interface of the decision service
 
-`robandit serve` answers these calls. The page is made from the OpenAPI document (`python docs/service_reference.py`). A running
-server has the same at `/docs`, and the document itself at `/openapi.json`; neither needs a key.
+`robandit serve` answers these calls. This page is generated from the OpenAPI document (`python docs/service_reference.py`). A
+running server has the same reference at `/docs`, and the document at `/openapi.json`; neither needs a key.
 [Serve decisions](../how-to/serve.md) shows how to use the calls, and [the guarantees](../explanation/service-guarantees.md) say
 what an answer means.
 
-- Bodies and answers are JSON in UTF-8, at most 4 MiB. Unknown fields are rejected, so that a misspelled one is noticed.
-- Numbers are 64-bit floats, and come back with the same bits. Times are seconds since 1970 (UTC).
-- Send the key as `Authorization: Bearer KEY`. `robandit serve --no-auth` needs none.
-- `Idempotent-Replayed: true` in the headers of an answer means: this call was answered before, and nothing was changed.
-- A slash in the name of an arm or in an id is written as `%2F` in a path.
+- Bodies and answers are JSON in UTF-8, at most 4 MiB. Unknown fields are rejected, so that a misspelled field is not ignored.
+- Numbers are 64-bit floats, and are returned with the same bits. Times are seconds since 1970 (UTC).
+- Send the key in the header `Authorization: Bearer KEY`. A server with `--no-auth` needs no key.
+- The header `Idempotent-Replayed: true` in an answer means that the call was repeated, and changed nothing.
+- In a path, write a slash in an id or in the name of an arm as `%2F`.
 
-| scope | allows to |
+| scope | allows you to |
 | --- | --- |
 {scopes}
 
@@ -42,8 +42,8 @@ what an answer means.
 
 ## Problems
 
-A call that fails is answered with `application/problem+json` (RFC 9457), of the type [Problem](#problem). `detail` is a sentence
-for people, and `code` a word for programs:
+The answer to a call that fails is a [Problem](#problem) in `application/problem+json` (RFC 9457). `detail` is a sentence for
+people, and `code` is a word for programs:
 
 | status | code | when, and what to do |
 | --- | --- | --- |

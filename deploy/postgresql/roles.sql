@@ -1,4 +1,4 @@
--- The role and the database of the decision service. A superuser runs it once:
+-- Creates the role and the database of the decision service. Run it once, as a superuser:
 --
 --     ROBANDIT_PASSWORD_FILE=/path/to/password psql --file=roles.sql postgres
 --

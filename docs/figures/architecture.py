@@ -1,6 +1,6 @@
-"""The rooms of the package and the direction of their imports, read from the source.
+"""The components of the package and the direction of their imports, read from the source.
 
-Writes architecture.svg (the picture) and architecture.txt (each room with its purpose and its imports), also into the page.
+Writes architecture.svg (the picture) and architecture.txt (each component with its purpose and its imports), also into the page.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ SIDE = {
     "checks": 0.1,
     "verify": 0.4,
     "diagnostics": 0.6,
-}  # where a room stands, if not where its layer would put it
+}  # where a component stands, if not where its layer would put it
 
 
-def rooms() -> dict[str, list[Path]]:
-    """Return the files of each room: a folder or a file directly below the package."""
+def components() -> dict[str, list[Path]]:
+    """Return the files of each component: a folder or a file directly below the package."""
     found: dict[str, list[Path]] = {}
     for path in sorted(PACKAGE.iterdir()):
         if path.is_dir() and (path / "__init__.py").exists():
@@ -38,8 +38,11 @@ def rooms() -> dict[str, list[Path]]:
 
 
 def imports(known: dict[str, list[Path]]) -> dict[str, set[str]]:
-    """Return the rooms that each room imports, inside functions too; imports for type checkers do not count."""
-    return {room: set().union(*(_imported(path, known) for path in files)) - {room} for room, files in known.items()}
+    """Return the components that each component imports, inside functions too; imports for type checkers do not count."""
+    return {
+        component: set().union(*(_imported(path, known) for path in files)) - {component}
+        for component, files in known.items()
+    }
 
 
 def _imported(path: Path, known: dict[str, list[Path]]) -> set[str]:
@@ -57,17 +60,19 @@ def _imported(path: Path, known: dict[str, list[Path]]) -> set[str]:
 
 
 def layers() -> list[list[str]]:
-    """Return the rooms from the top layer to the bottom one, from import-linter's contract."""
+    """Return the components from the top layer to the bottom one, from import-linter's contract."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
     return [re.findall(r"robandit\.(\w+)", layer) for layer in contracts[0]["layers"]]
 
 
-def purpose(room: str) -> str:
-    """Return the first sentence of a room's docstring."""
-    path = PACKAGE / room / "__init__.py"
-    text = ast.get_docstring(ast.parse((path if path.exists() else PACKAGE / f"{room}.py").read_text(encoding="utf-8")))
+def purpose(component: str) -> str:
+    """Return the first sentence of a component's docstring."""
+    path = PACKAGE / component / "__init__.py"
+    text = ast.get_docstring(
+        ast.parse((path if path.exists() else PACKAGE / f"{component}.py").read_text(encoding="utf-8"))
+    )
     return re.split(r"(?<=[.!?])\s", (text or "").replace("\n", " "), maxsplit=1)[0].rstrip(".")
 
 
@@ -75,14 +80,14 @@ def direct(graph: dict[str, set[str]]) -> dict[str, set[str]]:
     """Return the imports that no longer path implies: the arrows worth drawing."""
     reach: dict[str, set[str]] = {}
 
-    def reached(room: str) -> set[str]:
-        if room not in reach:
-            reach[room] = graph[room].union(*(reached(other) for other in graph[room]))
-        return reach[room]
+    def reached(component: str) -> set[str]:
+        if component not in reach:
+            reach[component] = graph[component].union(*(reached(other) for other in graph[component]))
+        return reach[component]
 
     return {
-        room: {other for other in found if not any(other in reached(third) for third in found - {other})}
-        for room, found in graph.items()
+        component: {other for other in found if not any(other in reached(third) for third in found - {other})}
+        for component, found in graph.items()
     }
 
 
@@ -91,28 +96,30 @@ def as_text(graph: dict[str, set[str]], order: list[list[str]]) -> str:
     paragraphs = []
     for layer in order:
         lines = []
-        for room in layer:
-            below = [other for row in order for other in row if other in graph[room]]
-            for text in (purpose(room), f"imports {', '.join(below) or 'nothing'}"):
-                indent = f"{room:<12} " if text == purpose(room) else " " * 13
+        for component in layer:
+            below = [other for row in order for other in row if other in graph[component]]
+            for text in (purpose(component), f"imports {', '.join(below) or 'nothing'}"):
+                indent = f"{component:<12} " if text == purpose(component) else " " * 13
                 lines += textwrap.wrap(text, 84, initial_indent=indent, subsequent_indent=" " * 15)
         paragraphs.append("\n".join(lines))
     return "\n\n".join(paragraphs) + "\n"
 
 
 def draw(graph: dict[str, set[str]], order: list[list[str]]) -> None:
-    """Draw a box per room, a row per layer, and the direct imports as arrows."""
+    """Draw a box per component, a row per layer, and the direct imports as arrows."""
     import matplotlib.pyplot as plt
     from drawing import BLUE, GREY, save
     from matplotlib.patches import FancyBboxPatch
 
     figure, axes = plt.subplots(figsize=(9.2, 0.78 * len(order)))
     place = {
-        room: ((j + 0.5) / len(layer), len(order) - i) for i, layer in enumerate(order) for j, room in enumerate(layer)
+        component: ((j + 0.5) / len(layer), len(order) - i)
+        for i, layer in enumerate(order)
+        for j, component in enumerate(layer)
     }
-    place |= {room: (x, place[room][1]) for room, x in SIDE.items()}
+    place |= {component: (x, place[component][1]) for component, x in SIDE.items()}
     width, height = 0.14, 0.46
-    for room, (x, y) in place.items():
+    for component, (x, y) in place.items():
         box = FancyBboxPatch(
             (x - width / 2, y - height / 2),
             width,
@@ -123,10 +130,10 @@ def draw(graph: dict[str, set[str]], order: list[list[str]]) -> None:
             zorder=2,
         )
         axes.add_patch(box)
-        axes.text(x, y, room, ha="center", va="center", fontsize=9, family="monospace", zorder=3)
-    for room, targets in direct(graph).items():
+        axes.text(x, y, component, ha="center", va="center", fontsize=9, family="monospace", zorder=3)
+    for component, targets in direct(graph).items():
         for other in sorted(targets):
-            (x, y), (x2, y2) = place[room], place[other]
+            (x, y), (x2, y2) = place[component], place[other]
             axes.annotate(
                 "",
                 (x2, y2 + height / 2),
@@ -137,16 +144,18 @@ def draw(graph: dict[str, set[str]], order: list[list[str]]) -> None:
     axes.set_xlim(0, 1.12)
     axes.set_ylim(0.5, len(order) + 0.5)
     axes.axis("off")
-    arrows = "; ".join(f"{room} -> {', '.join(sorted(to))}" for room, to in sorted(direct(graph).items()) if to)
+    arrows = "; ".join(
+        f"{component} -> {', '.join(sorted(to))}" for component, to in sorted(direct(graph).items()) if to
+    )
     save(figure, __file__, Description=arrows)
     plt.close(figure)
 
 
 def main() -> None:
     """Write the text, its copy in the page, and the picture."""
-    graph, order = imports(rooms()), layers()
-    missing = set(graph) - {room for layer in order for room in layer}
-    assert not missing, f"rooms without a layer in pyproject.toml: {', '.join(sorted(missing))}"
+    graph, order = imports(components()), layers()
+    missing = set(graph) - {component for layer in order for component in layer}
+    assert not missing, f"components without a layer in pyproject.toml: {', '.join(sorted(missing))}"
     text = as_text(graph, order)
     Path(__file__).with_suffix(".txt").write_text(text, encoding="utf-8")
     page = ROOT / "docs" / "explanation" / "architecture.md"

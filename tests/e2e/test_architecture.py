@@ -18,13 +18,13 @@ pytestmark = pytest.mark.xdist_group("architecture")  # one process reads the im
 
 @cache
 def imports():
-    return MAP["imports"](MAP["rooms"]())
+    return MAP["imports"](MAP["components"]())
 
 
-def test_the_list_of_rooms_is_up_to_date():
+def test_the_list_of_components_is_up_to_date():
     """`python docs/figures/architecture.py` writes the list and the picture; the page shows the list."""
     graph, layers = imports(), MAP["layers"]()
-    assert set(graph) == {room for layer in layers for room in layer}
+    assert set(graph) == {component for layer in layers for component in layer}
     text = MAP["as_text"](graph, layers)
     assert (ROOT / "docs" / "figures" / "architecture.txt").read_text(encoding="utf-8") == text
     assert f"```text\n{text}```\n" in PAGE
@@ -33,7 +33,7 @@ def test_the_list_of_rooms_is_up_to_date():
 def test_the_picture_has_every_direct_import():
     """The names of the arrows are in the picture's metadata."""
     arrows = MAP["direct"](imports())
-    listed = "; ".join(f"{room} -> {', '.join(sorted(to))}" for room, to in sorted(arrows.items()) if to)
+    listed = "; ".join(f"{component} -> {', '.join(sorted(to))}" for component, to in sorted(arrows.items()) if to)
     assert listed.replace(">", "&gt;") in (ROOT / "docs" / "figures" / "architecture.svg").read_text(encoding="utf-8")
 
 
@@ -51,8 +51,8 @@ def test_every_stop_of_the_walks_exists():
 
 def test_a_new_import_is_noticed(tmp_path):
     """The negative control: one more import changes the map."""
-    rooms = MAP["rooms"]()
+    components = MAP["components"]()
     file = tmp_path / "extra.py"
     file.write_text("def late():\n    from robandit.cli import main\n")
-    rooms["errors"] = [*rooms["errors"], file]
-    assert MAP["imports"](rooms)["errors"] - imports()["errors"] == {"cli"}
+    components["errors"] = [*components["errors"], file]
+    assert MAP["imports"](components)["errors"] - imports()["errors"] == {"cli"}

@@ -130,7 +130,7 @@ def test_archiving_while_a_server_runs(tmp_path, typed, location, clock):
         words = ("archive", tmp_path / "old", "--days", "1", "--store", location)
         if location.startswith("sqlite:"):
             with pytest.raises(
-                StoreError, match=r"a server uses sqlite:.*: stop it first, since an SQLite file has one user"
+                StoreError, match=r"a server uses sqlite:.*: stop it first, because only one process may use"
             ):
                 typed(*words)
         else:
@@ -189,6 +189,21 @@ def test_interrupted(tmp_path, capsys, monkeypatch, command):
     assert ended.value.code == 130
     said = capsys.readouterr().err
     assert ("is incomplete, and no server opens it" if command == "migrate-store" else "repeat the command") in said
+
+
+def test_interrupted_before_the_target_is_made(tmp_path, capsys, monkeypatch):
+    from robandit.decisions import moving
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(moving, "move", interrupt)
+    source, target = f"sqlite:{shutil.copy(GOLDEN, tmp_path / 'golden.db')}", tmp_path / "target.db"
+    with pytest.raises(SystemExit) as ended:
+        cli.application()(["migrate-store", source, f"sqlite:{target}"], exit_on_error=False, print_error=False)
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == f"robandit: interrupted: nothing was copied; {source} is unchanged\n"
+    assert not target.exists()
 
 
 # --- the page -----------------------------------------------------------------------------------------------------------

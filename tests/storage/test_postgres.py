@@ -87,6 +87,25 @@ def test_nobody_listens():
         open_store(f"postgresql://postgres@127.0.0.1:{free_port()}/x")
 
 
+@pytest.mark.parametrize(
+    ("reason", "way_out"),
+    [('FATAL:  password authentication failed for user "ada"', "check the user and the password"),
+     ("fe_sendauth: no password supplied", "check the user and the password"),
+     ('FATAL:  no pg_hba.conf entry for host "10.0.0.7", user "ada", database "x"', "allow this user and address in pg_hba.conf"),
+     ('FATAL:  database "x" does not exist', "create it, or correct the address of the store"),
+     ('root certificate file "/root/.postgresql/root.crt" does not exist', "check sslmode and the certificates"),
+     ("server does not support SSL, but SSL was required", "check sslmode and the certificates"),
+     ("Connection refused", "check that it is running, and is not a standby")],
+)  # fmt: skip
+def test_a_refused_connection_names_the_way_out(reason, way_out):
+    error = psycopg.OperationalError(
+        f'connection failed: connection to server at "10.0.0.9", port 5432 failed: {reason}'
+    )
+    failure = connections.Connections("postgresql://ada@10.0.0.9/x").failure(error)
+    assert isinstance(failure, StoreUnavailable)
+    assert str(failure).endswith(f"{reason}; {way_out}")
+
+
 def test_a_database_is_filled_only_if_that_is_wanted(postgres_url):
     with pytest.raises(StoreError, match="has no data of Robandit: name the database of a server"):
         open_store(postgres_url, create=False)

@@ -21,23 +21,23 @@ def archive(
     restore: Flag = False,
     imports: Imports = None,
 ) -> None:
-    """Move old events of the decision service to Parquet files. What was learned from them stays.
+    """Move old events of the decision service to Parquet files. What was learned from them is kept.
 
-    Decisions go on as if nothing had happened, also rewards of old decisions that are still open. Archived decisions cannot be
-    explained any more. Servers that share a PostgreSQL database may run; the server of an SQLite file must be stopped.
+    Future decisions are the same as without archiving, and open decisions still accept their rewards. Archived decisions can no
+    longer be explained. Servers that share a PostgreSQL database may run meanwhile; stop the server of a SQLite file first.
 
     For example: `robandit archive old-events --days 90 --store sqlite:robandit.db`
 
     Parameters
     ----------
     folder
-        The folder of the files. It is made if it does not exist.
+        The folder for the files. It is created if it does not exist.
     days
-        Events that are older than this number of days are moved.
+        Move events that are older than this number of days.
     experiment
-        Move the events of this experiment only; by default those of all.
+        Move the events of this experiment only; by default, those of all experiments.
     restore
-        Do not move anything: compute again, from all files of the folder, what the store keeps of archived events.
+        Move nothing. Recompute from all files in the folder the state that the store keeps in place of archived events.
     """
     check_installed()
     import sys
@@ -58,7 +58,9 @@ def archive(
     except StoreError as error:
         if "used by another server" not in str(error):
             raise
-        raise StoreError(f"a server uses {store}: stop it first, since an SQLite file has one user at a time") from None
+        raise StoreError(
+            f"a server uses {store}: stop it first, because only one process may use a SQLite file"
+        ) from None
     try:
         if before is None:
             for stored, last in archiving.restore(opened, folder, experiment):

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.store_options import DEFAULT_STORE, Location, check_installed
+from robandit.cli.store_options import DEFAULT_STORE, SqliteLocation, check_installed
 
 
-def backup(target: Path, *, store: Location = DEFAULT_STORE) -> None:
-    """Copy the data of the decision service into a new file, while a server may be running.
+def backup(target: Path, *, store: SqliteLocation = DEFAULT_STORE) -> None:
+    """Copy the SQLite file of the decision service to a new file, while a server may be running.
 
-    The copy is the state of one moment. It is checked, and can be served as it is.
+    The copy is consistent: it has everything that was acknowledged before it began. It is checked, and can be served as it is.
+    Back up a PostgreSQL database with its own tools, such as pg_dump.
 
     For example: `robandit backup robandit-backup.db --store sqlite:robandit.db`
 
     Parameters
     ----------
     target
-        The new file. An existing one is not replaced.
+        The new file. An existing file is not overwritten.
     """
     check_installed()
     from robandit.cli.terminal.guard import write_line

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 Url = Annotated[
     str | None,
-    Parameter(help="The address of a running server, which is then asked with the admin key in ROBANDIT_KEY."),
+    Parameter(
+        help="The address of a running server. The command then calls it with the admin key in ROBANDIT_KEY, and ignores --store."
+    ),
 ]
 DAY = 86_400.0
 TIMEOUT = 30.0
@@ -31,7 +33,7 @@ def create(
     store: Location = DEFAULT_STORE,
     url: Url = None,
 ) -> None:
-    """Create an access key, and print it. It is shown only once.
+    """Create an access key and print it. It is shown only once.
 
     For example: `robandit keys create --scope decide --scope reward --note checkout`
 
@@ -39,13 +41,13 @@ def create(
     ----------
     scope
         decide: make decisions; reward: send rewards; read: read experiments, logs and metrics; admin: everything. Repeat the option
-        for more.
+        to give several.
     experiment
-        Limit the key to this experiment; repeat the option for more. By default it is for all.
+        Limit the key to this experiment; repeat the option to name several. By default, the key is valid for all.
     days
-        The number of days after which the key expires; by default it does not.
+        The key expires after this number of days; by default, it never expires.
     note
-        For people: who uses the key.
+        A note for people, such as who uses the key.
     """
     expires = None if days is None else days * DAY
     body = {"scopes": scope, "experiments": experiment, "expires_in": expires, "note": note}
@@ -90,7 +92,7 @@ def list_keys(*, store: Location = DEFAULT_STORE, url: Url = None) -> None:
 
 
 def revoke(id: str, *, store: Location = DEFAULT_STORE, url: Url = None) -> None:
-    """Revoke an access key. It is refused from then on.
+    """Revoke an access key. The server then rejects it.
 
     For example: `robandit keys revoke 4f1c22d09ab1`
 

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from robandit.cli.options import Imports, import_given
 from robandit.cli.store_options import check_installed
+
+if TYPE_CHECKING:
+    from robandit.storage import Store
 
 
 def migrate_store(source: str, target: str, *, imports: Imports = None) -> None:
     """Copy the data of the decision service into a new store, for example from SQLite to PostgreSQL.
 
-    All servers of the source must be stopped. The source is not changed. The copy is compared with it, event by event and state by
-    state, before servers can use it.
+    Stop all servers of the source first. The source is not changed. Servers can open the copy only after every event and every
+    state in it has been compared with the source.
 
     For example: `robandit migrate-store sqlite:robandit.db postgresql://robandit@db.example.org/robandit`
 
     Parameters
     ----------
     source
-        Where the data are: sqlite:PATH, or postgresql://USER@HOST/DATABASE (set passwords by PGPASSFILE).
+        The store to copy: sqlite:PATH, or postgresql://USER@HOST/DATABASE. Set passwords with PGPASSFILE.
     target
-        Where they are copied to. It must have no data of Robandit yet.
+        The new store, in the same form. It must not contain data of Robandit.
     """
     check_installed()
     import sys
@@ -34,14 +39,19 @@ def migrate_store(source: str, target: str, *, imports: Imports = None) -> None:
     import_given(imports)
     check_different(source, target)
     opened = open_store(source, create=False)
+    begun = False
+
+    def make_target() -> Store:
+        nonlocal begun
+        begun = True
+        return open_store(target, new=True)
+
     try:
         with rows("migrating", "events copied and compared") as tell:
-            moved = move(opened, lambda: open_store(target, new=True), tell)
+            moved = move(opened, make_target, tell)
     except KeyboardInterrupt:
-        what = (
-            f"{without_password(target)} is incomplete, and no server opens it; {without_password(source)} is unchanged"
-        )
-        print(f"robandit: interrupted: {what}", file=sys.stderr)
+        copy = f"{without_password(target)} is incomplete, and no server opens it" if begun else "nothing was copied"
+        print(f"robandit: interrupted: {copy}; {without_password(source)} is unchanged", file=sys.stderr)
         sys.exit(130)
     finally:
         opened.close()

@@ -23,11 +23,12 @@ def serve(
 ) -> None:
     """Run the decision service: decisions over HTTP that survive crashes.
 
-    What was acknowledged is stored on the disk, counts once, and can be explained. At its first start, the server prints an admin
-    key once; `robandit keys` makes others. http://127.0.0.1:8000 has a dashboard, and http://127.0.0.1:8000/docs describes the
-    interface. Stop the server with Ctrl-C or SIGTERM: it finishes the calls and ends. After a crash, it continues from its log.
+    Every acknowledged decision and reward is stored on the disk, counts once, and can be explained later. At its first start, the
+    server prints an admin key; `robandit keys` creates others. The dashboard is at http://127.0.0.1:8000, and the API reference at
+    http://127.0.0.1:8000/docs. Stop the server with Ctrl-C or SIGTERM: it finishes the calls that are running. After a crash, it
+    continues from its log.
 
-    With a PostgreSQL database, any number of servers serve the same experiments, behind a balancer.
+    With a PostgreSQL database, any number of servers can serve the same experiments behind a load balancer.
 
     For example: `robandit serve --port 8000 --store sqlite:robandit.db`
 
@@ -36,13 +37,14 @@ def serve(
     host
         The address to listen on. The default can be reached from this machine only.
     port
-        The port; 0 takes a free one, which is printed.
+        The port. 0 chooses a free port and prints it.
     no_auth
-        Accept calls without a key. Possible only on this machine's own addresses, such as 127.0.0.1.
+        Accept calls without a key. Allowed only on loopback addresses, such as 127.0.0.1.
     relaxed_durability
-        Do not wait for the disk: faster, but a crash of the machine may lose the last moments. A crash of the server loses nothing.
+        Answer before the data is flushed to the disk. This is faster, but a power failure may lose the latest answers. A crash of
+        the server process loses nothing.
     rate
-        The most calls per second of each key; by default there is no limit.
+        The maximum number of calls per second for each key; by default there is no limit.
     """
     check_installed()
     import sys
@@ -61,9 +63,7 @@ def serve(
     if rate is not None:
         positive(rate, "--rate")
     if no_auth and not is_loopback(host):
-        raise InvalidInput(
-            f"--no-auth is allowed on this machine's own addresses only, not on {host}: omit one of them"
-        )
+        raise InvalidInput(f"--no-auth is allowed on loopback addresses only, not on {host}: omit one of them")
     import_given(imports)
     listener = listening(host, port)
     opened = open_store(store, durability="relaxed" if relaxed_durability else "full")

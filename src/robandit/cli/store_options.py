@@ -15,9 +15,10 @@ Location = Annotated[
     Parameter(
         name="--store",
         env_var="ROBANDIT_STORE",
-        help="Where the data are: sqlite:PATH, or postgresql://USER@HOST/DATABASE (set passwords by ROBANDIT_STORE or PGPASSFILE).",
+        help="The store: sqlite:PATH, or postgresql://USER@HOST/DATABASE. Set the password with PGPASSWORD or PGPASSFILE.",
     ),
 ]
+SqliteLocation = Annotated[str, Parameter(name="--store", env_var="ROBANDIT_STORE", help="The store, as sqlite:PATH.")]
 
 
 def check_installed() -> None:

@@ -58,14 +58,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 def checked_name(name: str, what: str = "name of an experiment") -> str:
     """Return the name of an experiment, if it is valid."""
     if not NAME.fullmatch(name):
-        rule = f"1 to {LONGEST_NAME} of the characters A-Z a-z 0-9 . _ -, the first one a letter or a digit"
+        rule = f"1 to {LONGEST_NAME} of the characters A-Z a-z 0-9 . _ -, starting with a letter or a digit"
         raise validation.invalid(what, name, rule)
     return name
 
 
 def checked_arm(arm: Any) -> str:
     """Return the name of an arm, if it is valid."""
-    rule = f"a string of 1 to {LONGEST_NAME} characters, none of them a control character"
+    rule = f"a string of 1 to {LONGEST_NAME} characters, without control characters"
     name = validation.text(arm, "arm", rule)
     if not ARM.fullmatch(name):
         raise validation.invalid("arm", arm, rule)
@@ -106,7 +106,7 @@ def checked_settings(
         if reward_window is None:
             raise InvalidInput(f"on_expiry = {on_expiry:g} needs a reward_window: without one, no decision expires")
     if not UNIT.fullmatch(unit):
-        rule = f"a string of at most {LONGEST_UNIT} characters, none of them a control character"
+        rule = f"a string of at most {LONGEST_UNIT} characters, without control characters"
         raise validation.invalid("unit", unit, rule)
     if fallback is not None and fallback not in names:
         raise validation.invalid("fallback", fallback, "one of the arms")

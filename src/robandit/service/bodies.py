@@ -35,23 +35,21 @@ Id = Annotated[str, Meta(pattern=rf"^[ -~]{{1,{LONGEST_ID}}}$", examples=["018f3
 RULES = {
     msgspec.json.schema(kind)["pattern"]: rule
     for kind, rule in (
-        (Name, f"1 to {LONGEST_NAME} of A-Z a-z 0-9 . _ -, the first one a letter or a digit"),
-        (ArmName, f"1 to {LONGEST_NAME} characters, none of them a control character"),
-        (Unit, f"at most {LONGEST_UNIT} characters, none of them a control character"),
-        (Note, f"at most {LONGEST_NOTE} characters, none of them a control character"),
+        (Name, f"1 to {LONGEST_NAME} of A-Z a-z 0-9 . _ -, starting with a letter or a digit"),
+        (ArmName, f"1 to {LONGEST_NAME} characters, without control characters"),
+        (Unit, f"at most {LONGEST_UNIT} characters, without control characters"),
+        (Note, f"at most {LONGEST_NOTE} characters, without control characters"),
         (Id, f"1 to {LONGEST_ID} printable ASCII characters"),
     )
 }
 """The patterns in words."""
 Value = Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 Seconds = Annotated[float, Meta(description="Seconds since 1970 (UTC).")]
-Head = Annotated[
-    int, Meta(ge=0, description="The number of the last event of the experiment that the answer includes.")
-]
+Head = Annotated[int, Meta(ge=0, description="The number of the last event that the answer includes.")]
 Seq = Annotated[int, Meta(ge=1, description="The number of this event in the log of the experiment.")]
 Number = Annotated[
     float | Literal["infinity", "-infinity"] | None,
-    Meta(description="A number. null: not known yet. JSON has no infinity, so it is written as text."),
+    Meta(description="An infinity is a string, because JSON has no infinity. null: not known yet."),
 ]
 Propensity = Annotated[
     float | None,
@@ -73,38 +71,40 @@ class NewExperiment(_Request):
         Meta(
             min_length=1,
             max_length=MOST_ARMS,
-            description="Different names.",
+            description="The names of the arms, all different.",
             extra_json_schema={"uniqueItems": True},
         ),
     ]
     policy: Annotated[
         str | None,
         Meta(
-            description="In the notation of specs. null: AdaKLUCB.", examples=["AdaRUCB", "EpsilonGreedy(epsilon=0.05)"]
+            description="The policy, in the notation of specs. null: AdaKLUCB.",
+            examples=["AdaRUCB", "EpsilonGreedy(epsilon=0.05)"],
         ),
     ] = None
-    minimize: Annotated[bool, Meta(description="Rewards are costs: small ones are good. Send them as they are.")] = (
-        False
-    )
+    minimize: Annotated[
+        bool, Meta(description="true: rewards are costs, so smaller is better. Send them with their own sign.")
+    ] = False
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     reward_window: Annotated[
         Annotated[float, Meta(ge=SHORTEST_WINDOW, le=LONGEST_WINDOW)] | None,
         Meta(description="Seconds after which a decision without a reward expires. null: never."),
     ] = None
     on_expiry: Annotated[
-        Value | Literal["drop"], Meta(description="What an expired decision teaches: nothing, or this value.")
+        Value | Literal["drop"],
+        Meta(description="The value that is learned from an expired decision, or drop to learn nothing."),
     ] = "drop"
     max_open: Annotated[
         Annotated[int, Meta(ge=1, le=MOST_OPEN)] | None,
-        Meta(description=f"The most decisions that may wait for rewards. null: {DEFAULT_OPEN}."),
+        Meta(description=f"The maximum number of decisions that wait for rewards. null: {DEFAULT_OPEN}."),
     ] = None
     unit: Annotated[
-        Unit, Meta(description="What the rewards are measured in, for the dashboard.", examples=["ms", "EUR"])
+        Unit, Meta(description="The unit of the rewards, which the dashboard shows.", examples=["ms", "EUR"])
     ] = ""
     fallback: Annotated[
         ArmName | None,
         Meta(
-            description="The arm that a server answers with, unstored, while it cannot reach its store. null: it answers 503."
+            description="The arm to answer with while the store cannot be reached. It is not stored. null: the answer is 503."
         ),
     ] = None
 
@@ -113,18 +113,19 @@ class NewDecision(_Request):
     """A request for a decision."""
 
     id: Annotated[
-        Id | None, Meta(description="Makes the call safe to repeat. A UUIDv7 is advised. null: the server makes one.")
+        Id | None,
+        Meta(description="Makes the call safe to repeat. A UUIDv7 is recommended. null: the server creates one."),
     ] = None
     among: Annotated[
         Annotated[list[ArmName], Meta(min_length=1, max_length=MOST_ARMS)] | None,
         Meta(description="Choose among these arms only. null: all active arms."),
     ] = None
-    arm: Annotated[ArmName | None, Meta(description="Record this arm, which was chosen elsewhere. Excludes among.")] = (
-        None
-    )
+    arm: Annotated[
+        ArmName | None, Meta(description="Record this arm, which was chosen elsewhere. Cannot be used with among.")
+    ] = None
     context: Annotated[
         msgspec.Raw | msgspec.UnsetType,
-        Meta(description="Any JSON up to 64 KiB and 200 levels. It is stored, and not used."),
+        Meta(description="Any JSON up to 64 KiB and 200 levels. It is stored, but not used to decide."),
     ] = msgspec.UNSET
 
 
@@ -137,7 +138,7 @@ class NewReward(_Request):
         Meta(
             ge=-LARGEST_REWARD,
             le=LARGEST_REWARD,
-            description="A finite number within +-1e150: 0, or at least 1e-130 in size.",
+            description="A number from -1e150 to 1e150 that is 0 or at least 1e-130 in size.",
         ),
     ]
 
@@ -167,11 +168,11 @@ class NewArm(_Request):
 
 
 class ArmState(_Request):
-    """The state that an arm shall have."""
+    """The new state of an arm."""
 
     state: Annotated[
         Literal["active", "paused", "retired"],
-        Meta(description="A retired arm stays retired; its late rewards are learned."),
+        Meta(description="A retired arm stays retired. Rewards of its open decisions are still learned."),
     ]
 
 
@@ -187,9 +188,10 @@ class NewKey(_Request):
         Meta(description="The experiments that the key is limited to. null: all."),
     ] = None
     expires_in: Annotated[
-        Annotated[float, Meta(gt=0, le=LONGEST_WINDOW)] | None, Meta(description="Seconds. null: never.")
+        Annotated[float, Meta(gt=0, le=LONGEST_WINDOW)] | None,
+        Meta(description="Seconds until the key expires. null: never."),
     ] = None
-    note: Annotated[Note, Meta(description="For people: who uses the key.")] = ""
+    note: Annotated[Note, Meta(description="A note for people, such as who uses the key.")] = ""
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------------
@@ -213,15 +215,16 @@ class Decision(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Reward(msgspec.Struct, kw_only=True):
-    """A reward that was recorded."""
+    """A reward that was stored."""
 
     id: str
     experiment: str
     arm: str
     value: float
-    outcome: Annotated[Literal["applied", "late"], Meta(description="late: recorded, but not learned.")]
+    outcome: Annotated[Literal["applied", "late"], Meta(description="late: stored, but not learned.")]
     reason: Annotated[
-        Literal["window", "reset"] | None, Meta(description="Why it is late: after the window, or after a reset.")
+        Literal["window", "reset"] | None,
+        Meta(description="Why it is late: it came after the window, or after a reset."),
     ]
     time: Seconds
     seq: Seq
@@ -309,13 +312,14 @@ class Experiments(msgspec.Struct, kw_only=True):
 
 
 class ArmEstimates(Arm, kw_only=True):
-    """What is known of an arm. All numbers have the sign and the unit of the rewards that were sent."""
+    """What is known about an arm. All numbers have the sign and the unit of the rewards that were sent."""
 
     mean: Annotated[Number, Meta(description="A trimmed mean of a sample of at most 2,048 rewards.")] = None
     low: Annotated[
-        Number, Meta(description="Its lower 95 % limit. -infinity: the rewards are skewed to that side.")
+        Number,
+        Meta(description="The lower limit of its 95 % interval. -infinity: the rewards are skewed to that side."),
     ] = None
-    high: Annotated[Number, Meta(description="Its upper 95 % limit.")] = None
+    high: Annotated[Number, Meta(description="The upper limit of its 95 % interval.")] = None
     policy: Annotated[dict[str, Number], Meta(description="The policy's own numbers, such as its mean and index.")] = {}
 
 
@@ -325,11 +329,11 @@ class Tail(msgspec.Struct, kw_only=True):
     index: Number
     low: Number
     high: Number
-    light: Annotated[bool, Meta(description="Whether the tail is not heavy.")]
+    light: Annotated[bool, Meta(description="Whether the tail is light, that is, not heavy.")]
 
 
 class ArmTails(msgspec.Struct, kw_only=True):
-    """The tails of an arm's rewards; null if there are too few."""
+    """The tails of an arm's rewards. A tail is null if there are too few rewards."""
 
     arm: str
     left: Tail | None
@@ -337,14 +341,14 @@ class ArmTails(msgspec.Struct, kw_only=True):
 
 
 class Diagnosis(msgspec.Struct, kw_only=True):
-    """What the rewards say of their tails and of the policy's assumption."""
+    """The tails of the rewards, and whether they contradict the policy's assumption."""
 
     leading: Annotated[str, Meta(description="The arm with the most rewards.")]
     contradicted: Annotated[bool | None, Meta(description="Whether its rewards contradict the policy's assumption.")]
     assumption: str
     advice: Annotated[str, Meta(description="The policy that suits these rewards, and why.")]
     tails: list[ArmTails]
-    changes: Annotated[list[str], Meta(description="Changes over time that were noticed, oldest first.")]
+    changes: Annotated[list[str], Meta(description="Changes over time that were detected, oldest first.")]
 
 
 class Experiment(Summary, kw_only=True):
@@ -352,7 +356,7 @@ class Experiment(Summary, kw_only=True):
 
     arms: list[ArmEstimates]  # type: ignore[assignment]
     diagnosis: Annotated[Diagnosis | None, Meta(description="null before the first reward.")] = None
-    warnings: Annotated[list[str], Meta(description="What a person should know, in sentences.")] = []
+    warnings: Annotated[list[str], Meta(description="Warnings for people, as sentences.")] = []
 
 
 class Explanation(Decision, kw_only=True):
@@ -364,10 +368,11 @@ class Explanation(Decision, kw_only=True):
     policy: str
     version: Annotated[str, Meta(description="The version of Robandit that decided.")]
     arms: Annotated[
-        list[ArmEstimates], Meta(description="The arms, with the policy's estimates and indices, right before.")
+        list[ArmEstimates],
+        Meta(description="The arms right before the decision, with the policy's estimates and indices."),
     ]
     status: Literal["open", "rewarded", "expired", "reset"]
-    reward: Annotated[Reward | None, Meta(description="The reward, also a late one.")]
+    reward: Annotated[Reward | None, Meta(description="The reward, even if it was late.")]
     expired: Annotated[Seconds | None, Meta(description="When it expired, if it did.")]
 
 
@@ -382,7 +387,7 @@ class LogRow(msgspec.Struct, kw_only=True):
     reward: float | None = None
     learned: Annotated[bool, Meta(description="Whether the policy learned this reward.")] = False
     propensity: float | None = None
-    decided: Annotated[float | None, Meta(description="When the decision of this reward was made.")] = None
+    decided: Annotated[float | None, Meta(description="When the decision was made.")] = None
     context: Any = None
 
 

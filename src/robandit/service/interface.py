@@ -27,14 +27,15 @@ PROBLEMS = {
     "no-key": "The key is missing, unknown, revoked or expired. Send a valid one.",
     "forbidden": "The key lacks the scope, or is for other experiments. Use another key.",
     "not-found": "There is no such path, experiment, decision, arm or key.",
-    "no-such-method": "The path has other methods. The header Allow lists them.",
-    "conflict": "The id or the name was used before with other content, or the experiment is paused. Do not repeat the call.",
-    "too-large": "The body has more than 4 MiB. Send smaller batches.",
+    "no-such-method": "The path does not have this method. The header Allow lists its methods.",
+    "conflict": "The id or the name was used with other content, or the experiment or arm is in a state that forbids the call, "
+    "such as paused. Do not repeat the call.",
+    "too-large": "The body is larger than 4 MiB. Send smaller batches.",
     "invalid": "A field breaks its rule: see parameter and rule. Nothing was changed.",
-    "too-many": "Too many calls of this key, too many events that wait for the disk, or max_open is reached. Repeat the call "
+    "too-many": "Too many calls with this key, too many events that wait for the disk, or max_open is reached. Repeat the call "
     "after the seconds in Retry-After.",
-    "internal": "An error of the server, which its standard error describes. The call may have been stored: repeat it with the "
-    "same id.",
+    "internal": "An unexpected error. The server prints it to standard error. The call may have been stored: repeat it "
+    "with the same id.",
     "unavailable": "The server is starting or overloaded, or its store has failed. Repeat the call with the same id after the "
     "seconds in Retry-After.",
 }

@@ -14,8 +14,8 @@ from robandit.service.routes import ROUTES
 
 _REF = "#/components/schemas/{name}"
 _ABOUT = (
-    "Decisions from multi-armed bandits with heavy-tailed rewards. What was acknowledged is stored, counts once, and can be "
-    "explained. Errors are application/problem+json (RFC 9457)."
+    "Decisions from multi-armed bandits with heavy-tailed rewards. Every acknowledged call is stored, counts once, and can "
+    "be explained. Errors are application/problem+json (RFC 9457)."
 )
 _PARAMETERS: dict[str, tuple[str, dict[str, Any]]] = {
     "name": ("The name of the experiment.", {"type": "string", "pattern": r"^[A-Za-z0-9][A-Za-z0-9._\-]{0,99}$"}),
@@ -26,7 +26,7 @@ SCOPES = {
     "decide": "make decisions",
     "reward": "send rewards",
     "read": "read experiments, logs and metrics",
-    "admin": "everything, also create and change experiments and keys",
+    "admin": "do everything, including creating and changing experiments and keys",
 }
 
 

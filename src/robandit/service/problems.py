@@ -34,7 +34,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     status: Annotated[int, Meta(ge=400, le=599, description="The HTTP status.")]
     detail: Annotated[str, Meta(description="What was wrong, the rule, and the way out.")]
     code: Annotated[str, Meta(description="The kind of problem, for programs: a fixed word.")]
-    parameter: Annotated[str | None, Meta(description="The field that was wrong, if it was one.")] = None
+    parameter: Annotated[str | None, Meta(description="The invalid field, if there is one.")] = None
     rule: Annotated[str | None, Meta(description="What the field must be.")] = None
 
 

@@ -7,11 +7,13 @@ from robandit.service.http import Parameter, Route
 
 _EXPERIMENT = "/v1/experiments/{name}"
 _AFTER = Parameter(
-    "after", {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}, "Only what follows this number (seq)."
+    "after", {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}, "Return only what comes after this number (seq)."
 )
-_LIMIT = Parameter("limit", {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}, "The most rows.")
-_FORMAT = Parameter("format", {"type": "string", "enum": list(logs.FORMATS)}, "The format; by default ndjson.")
-_LEARNED = Parameter("learned", {"type": "string", "enum": ["true", "false"]}, "true: only rewards that were learned.")
+_LIMIT = Parameter("limit", {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}, "The maximum number of rows.")
+_FORMAT = Parameter("format", {"type": "string", "enum": list(logs.FORMATS)}, "The format. The default is ndjson.")
+_LEARNED = Parameter(
+    "learned", {"type": "string", "enum": ["true", "false"]}, "true: return only rewards that were learned."
+)
 _SUMMARY = {200: (bodies.Summary, "The experiment.")}
 
 ROUTES = (
@@ -19,10 +21,10 @@ ROUTES = (
         method="PUT",
         path=_EXPERIMENT,
         handler=experiments.create,
-        about="Create an experiment. The same content again changes nothing; other content is a conflict.",
+        about="Create an experiment. Repeating the call with the same settings changes nothing; other settings are a conflict.",
         scope="admin",
         body=bodies.NewExperiment,
-        answers={201: (bodies.Summary, "Created."), 200: (bodies.Summary, "It existed with the same settings.")},
+        answers={201: (bodies.Summary, "Created."), 200: (bodies.Summary, "It already exists with the same settings.")},
         problems=("malformed", "conflict", "invalid", "too-large", "too-many"),
         writes=True,
     ),
@@ -47,7 +49,7 @@ ROUTES = (
         method="DELETE",
         path=_EXPERIMENT,
         handler=experiments.remove,
-        about="Delete an experiment. Its log is deleted, too; the audit log keeps the action.",
+        about="Delete an experiment and its log. The audit log records the action.",
         scope="admin",
         answers={204: (None, "Deleted.")},
         problems=("not-found", "too-many"),
@@ -57,12 +59,12 @@ ROUTES = (
         method="POST",
         path=f"{_EXPERIMENT}/decisions",
         handler=decisions.decide,
-        about="Choose an arm. The same id again gives the same answer, with the header Idempotent-Replayed: true. With arm, a "
-        "choice that was made elsewhere is recorded.",
+        about="Choose an arm. Repeating the call with the same id gives the same answer, with the header Idempotent-Replayed: "
+        "true. With arm, the call records a choice that was made elsewhere.",
         scope="decide",
         body=bodies.NewDecision,
         body_required=False,
-        answers={200: (bodies.Decision, "The decision, stored.")},
+        answers={200: (bodies.Decision, "The decision. It is stored.")},
         problems=("malformed", "not-found", "conflict", "invalid", "too-large", "too-many"),
         writes=True,
     ),
@@ -70,7 +72,7 @@ ROUTES = (
         method="POST",
         path=f"{_EXPERIMENT}/decisions/batch",
         handler=decisions.decide_batch,
-        about="Make up to 1,000 decisions. They are stored in one commit, and each item has its own answer.",
+        about="Make up to 1,000 decisions. They are stored in one commit, and each item gets its own answer.",
         scope="decide",
         body=bodies.NewDecisions,
         answers={200: (bodies.Decisions, "An answer per item.")},
@@ -81,7 +83,7 @@ ROUTES = (
         method="GET",
         path=f"{_EXPERIMENT}/decisions/{{id}}",
         handler=decisions.explain,
-        about="Explain a decision. Shows the arms, estimates and indices at that moment, and what came of it.",
+        about="Explain a decision. Shows the arms, estimates and indices right before it, and its outcome.",
         scope="read",
         answers={200: (bodies.Explanation, "The decision and its reasons.")},
         problems=("not-found", "conflict", "too-many"),
@@ -90,10 +92,10 @@ ROUTES = (
         method="POST",
         path=f"{_EXPERIMENT}/rewards",
         handler=decisions.reward,
-        about="Send the reward of a decision. It counts once: the same again changes nothing, another value is a conflict.",
+        about="Send the reward of a decision. It counts once: repeating the call changes nothing, and another value is a conflict.",
         scope="reward",
         body=bodies.NewReward,
-        answers={200: (bodies.Reward, "Learned, and stored."), 202: (bodies.Reward, "Stored as late, not learned.")},
+        answers={200: (bodies.Reward, "Learned and stored."), 202: (bodies.Reward, "Stored as late, but not learned.")},
         problems=("malformed", "not-found", "conflict", "invalid", "too-large", "too-many"),
         writes=True,
     ),
@@ -101,7 +103,7 @@ ROUTES = (
         method="POST",
         path=f"{_EXPERIMENT}/rewards/batch",
         handler=decisions.reward_batch,
-        about="Send up to 1,000 rewards. They are stored in one commit, and each item has its own answer.",
+        about="Send up to 1,000 rewards. They are stored in one commit, and each item gets its own answer.",
         scope="reward",
         body=bodies.NewRewards,
         answers={200: (bodies.Rewards, "An answer per item.")},
@@ -112,7 +114,7 @@ ROUTES = (
         method="POST",
         path=f"{_EXPERIMENT}/arms",
         handler=experiments.add_arm,
-        about="Add an arm. It is explored at once.",
+        about="Add an arm. The policy starts to explore it at once.",
         scope="admin",
         body=bodies.NewArm,
         answers={201: (bodies.Summary, "Added.")},
@@ -123,7 +125,7 @@ ROUTES = (
         method="PATCH",
         path=f"{_EXPERIMENT}/arms/{{arm}}",
         handler=experiments.change_arm,
-        about="Pause, resume or retire an arm. Its history stays.",
+        about="Pause, resume or retire an arm. What was learned about it is kept.",
         scope="admin",
         body=bodies.ArmState,
         answers=_SUMMARY,
@@ -134,7 +136,7 @@ ROUTES = (
         method="POST",
         path=f"{_EXPERIMENT}/pause",
         handler=experiments.pause,
-        about="Pause an experiment. It makes no decisions; rewards and observed choices are still recorded.",
+        about="Pause an experiment. It makes no decisions, but still accepts rewards and choices made elsewhere.",
         scope="admin",
         answers=_SUMMARY,
         problems=("not-found", "too-many"),
@@ -154,7 +156,7 @@ ROUTES = (
         method="POST",
         path=f"{_EXPERIMENT}/reset",
         handler=experiments.reset,
-        about="Forget all that an experiment has learned. Its arms and its log stay.",
+        about="Forget everything that an experiment has learned. Its arms and its log are kept.",
         scope="admin",
         answers=_SUMMARY,
         problems=("not-found", "too-many"),
@@ -164,7 +166,7 @@ ROUTES = (
         method="GET",
         path=f"{_EXPERIMENT}/log",
         handler=logs.log,
-        about="Read the log. It is a stream of all events, or of the rewards that were learned.",
+        about="Read the log. Streams all events, or only the rewards that were learned.",
         scope="read",
         query=(_AFTER, _LIMIT, _FORMAT, _LEARNED),
         answers={200: ("application/x-ndjson", "One event per line, oldest first.")},
@@ -176,7 +178,7 @@ ROUTES = (
         handler=administration.list_keys,
         about="List the access keys, without their secrets.",
         scope="admin",
-        answers={200: (bodies.Keys, "All keys, also expired and revoked ones.")},
+        answers={200: (bodies.Keys, "All keys, including expired and revoked ones.")},
     ),
     Route(
         method="POST",
@@ -193,7 +195,7 @@ ROUTES = (
         method="DELETE",
         path="/v1/keys/{id}",
         handler=administration.revoke_key,
-        about="Revoke an access key. It is refused from here on.",
+        about="Revoke an access key. The server then rejects it.",
         scope="admin",
         answers={200: (bodies.Key, "Revoked.")},
         problems=("not-found", "too-many"),
@@ -221,7 +223,7 @@ ROUTES = (
         method="GET",
         path="/healthz",
         handler=health.healthz,
-        about="Say that the server is alive.",
+        about="Check that the server is alive.",
         scope=None,
         answers={200: (bodies.Health, "Alive.")},
         early=True,
@@ -230,10 +232,10 @@ ROUTES = (
         method="GET",
         path="/readyz",
         handler=health.readyz,
-        about="Say whether the server is ready for decisions.",
+        about="Check whether the server is ready for decisions.",
         scope=None,
         answers={200: (bodies.Health, "Ready."), 503: (bodies.Health, "Not ready, and why.")},
         early=True,
     ),
 )
-"""Every call but the documents themselves."""
+"""Every call except /docs and /openapi.json."""

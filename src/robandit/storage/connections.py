@@ -187,8 +187,7 @@ class Connections:
             way_out = "grant the user CREATE on the database, or all rights on the schema robandit"
             return StoreError(f"{self.name} cannot be used: {reason}{code}; {way_out}")
         if isinstance(error, psycopg.OperationalError | psycopg.InternalError):  # such as a transaction that was ended
-            way_out = "check that it is running, is no standby, and lets this user in"
-            return StoreUnavailable(f"{self.name} cannot be used now: {reason}{code}; {way_out}")
+            return StoreUnavailable(f"{self.name} cannot be used now: {reason}{code}; {_way_out(error)}")
         return StoreError(f"{self.name} cannot be used: {reason}{code}")
 
     @contextmanager
@@ -201,6 +200,27 @@ class Connections:
         except UnicodeError as error:
             text = ascii(getattr(error, "object", ""))[:60]
             raise StoreError(f"{self.name} cannot store a text that is not valid Unicode: {text}") from error
+
+
+_REFUSALS = {
+    "no password": "check the user and the password",
+    "authentication failed": "check the user and the password",
+    "pg_hba.conf": "allow this user and address in pg_hba.conf",
+    "certificate": "check sslmode and the certificates",
+    "SSL was required": "check sslmode and the certificates",
+    "does not exist": "create it, or correct the address of the store",
+    "resolve host": "correct the address of the store",
+}
+"""The way out for each phrase in an error of connecting. The first that fits counts: libpq gives these errors no code."""
+
+
+def _way_out(error: psycopg.Error) -> str:
+    """Return what to do about a database that cannot be used now."""
+    if error.sqlstate is None:
+        for phrase, way_out in _REFUSALS.items():
+            if phrase in str(error):
+                return way_out
+    return "check that it is running, and is not a standby"
 
 
 def shown_url(url: str) -> str:
