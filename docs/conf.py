@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from docutils.nodes import SkipNode, math_block
-from docutils.utils.math.latex2mathml import tex2mathml
-
 import robandit
 from robandit.policies import all_policies
 from robandit.policies.comparison import as_markdown
@@ -163,6 +160,8 @@ def forget_modules_without_source(app: Any) -> Iterator[Any]:
 
 def mathml(tex: str, *, block: bool = False) -> str:
     """Convert a formula to MathML, with the spaces of TeX around functions and none around a slash."""
+    from docutils.utils.math.latex2mathml import tex2mathml  # the tests read this file without Sphinx
+
     text = re.sub(r">\s+<", "><", tex2mathml(tex, as_block=block))
     function = r"<mi>\w+</mi><mo>&ApplyFunction;</mo>"
     text = re.sub(rf"(</m(?:i|n|sub|sup|subsup|frac|sqrt)>|\)</mo>)(?={function})", r'\1<mspace width="0.17em"/>', text)
@@ -172,6 +171,8 @@ def mathml(tex: str, *, block: bool = False) -> str:
 
 def add_math(translator: Any, node: Any) -> None:
     """Write a formula as MathML, which browsers typeset without scripts or fonts from elsewhere."""
+    from docutils.nodes import SkipNode, math_block
+
     translator.body.append(mathml(node.astext(), block=isinstance(node, math_block)))
     raise SkipNode
 
