@@ -37,6 +37,7 @@ SITE = DOCS / "_build" / "html"
 TESTED_ELSEWHERE = {
     "how-to/client.md": "tests/e2e/test_client_page.py",
     "how-to/cluster.md": "tests/e2e/test_cluster_page.py",
+    "how-to/migrate-from-0.1.md": "tests/e2e/test_migration_page.py",
     "how-to/recorded-rewards.md": "tests/e2e/test_documents.py",
     "how-to/move-and-archive.md": "tests/service/test_archive_command.py",
     "how-to/serve.md": "tests/e2e/test_serve_page.py",

@@ -37,7 +37,8 @@ nitpicky = False  # single backticks in docstrings name parameters as well as fu
 
 # --- pages -----------------------------------------------------------------------------------------------------------
 
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["deflist", "dollarmath"]
+html_math_renderer = "mathml"  # see `setup`; the default of Sphinx loads a script from elsewhere
 myst_heading_anchors = 3
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -157,8 +158,28 @@ def forget_modules_without_source(app: Any) -> Iterator[Any]:
     return iter(())
 
 
+def mathml(tex: str, *, block: bool = False) -> str:
+    """Convert a formula to MathML, with the spaces of TeX around functions and none around a slash."""
+    from docutils.utils.math.latex2mathml import tex2mathml  # the tests read this file without Sphinx
+
+    text = re.sub(r">\s+<", "><", tex2mathml(tex, as_block=block))
+    function = r"<mi>\w+</mi><mo>&ApplyFunction;</mo>"
+    text = re.sub(rf"(</m(?:i|n|sub|sup|subsup|frac|sqrt)>|\)</mo>)(?={function})", r'\1<mspace width="0.17em"/>', text)
+    text = re.sub(rf"({function})(?!<mo)", r'\1<mspace width="0.17em"/>', text)
+    return text.replace('<mo stretchy="false">/</mo>', '<mo lspace="0" rspace="0">/</mo>')
+
+
+def add_math(translator: Any, node: Any) -> None:
+    """Write a formula as MathML, which browsers typeset without scripts or fonts from elsewhere."""
+    from docutils.nodes import SkipNode, math_block
+
+    translator.body.append(mathml(node.astext(), block=isinstance(node, math_block)))
+    raise SkipNode
+
+
 def setup(app: Any) -> None:
     """Connect the hooks; Sphinx calls this function."""
+    app.add_html_math_renderer("mathml", (add_math, None), (add_math, None))
     app.connect("html-collect-pages", forget_modules_without_source, priority=100)
     app.connect("source-read", generate)
     app.connect("autodoc-process-docstring", escape_bars)

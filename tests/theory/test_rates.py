@@ -9,8 +9,8 @@ import pytest
 import robandit as rb
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies import all_policies
+from robandit.policies.formula import parsed
 from robandit.theory import rate
-from robandit.theory.formula import parsed
 from robandit.theory.rates import KEYWORDS, OTHERS
 
 ROWS = {policy.facts.row: policy for policy in all_policies() if policy.facts.row}

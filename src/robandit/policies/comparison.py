@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable
 
 from robandit.policies.base import Policy
+from robandit.policies.formula import parsed
 
 DEFAULT = "AdaKLUCB"  # the policy of a live bandit
 LEGEND = (
@@ -13,9 +14,12 @@ LEGEND = (
     "eps and u, up to constants (instance-dependent) or logarithms (worst case). Adaptive: estimator / algorithm. *: not in "
     "the paper's table."
 )
-
-
+SYMBOLS = (
+    r"In the bounds, $\varepsilon$ is eps, $\Delta_i$ is the gap of arm $i$, $\nu_i$ its law, $V_i$ its variance, and $\mu_\star$ "
+    r"the best mean; $\sigma$ is the parameter scale, and $R$ is the length of the interval of the rewards."
+)
 LINE = 80  # columns of a line in `as_lines`
+UNBROKEN = 50  # characters of a formula that is not broken into lines
 
 
 def as_lines(policies: list[Policy]) -> str:
@@ -59,6 +63,28 @@ def _bound(text: str, matches: bool | None) -> str:
     return f"{text} (matching)" if matches else text or "-"
 
 
+def _typeset(cell: str) -> str:
+    """Return a cell of bounds with its formula in TeX, in the Markdown of GitHub and MyST. A long one may break before a plus."""
+    text = cell.removesuffix(" (matching)")
+    if text == "-":
+        return cell
+    tex = parsed(text).tex()
+    pieces = _pieces(tex) if len(text) > UNBROKEN else [tex]
+    return " ".join(f"${piece}$" for piece in pieces) + cell.removeprefix(text)
+
+
+def _pieces(tex: str) -> list[str]:
+    """Split a formula before each plus outside exponents and inner parentheses."""
+    pieces, braces, parentheses = [""], 0, 0
+    for token in tex.split(" "):
+        if token == "+" and braces == 0 and parentheses <= 1:
+            pieces.append("{}")  # an empty term, so that the plus has spaces around it
+        pieces[-1] += f" {token}"
+        braces += token.count("{") - token.count("}")
+        parentheses += token.count("(") - token.count(")")
+    return [piece.strip() for piece in pieces]
+
+
 def as_text(policies: list[Policy]) -> str:
     """Return the table for a terminal, with three lines per algorithm because bounds are long."""
     rows, notes = compared(policies)
@@ -78,6 +104,7 @@ def as_text(policies: list[Policy]) -> str:
 def as_markdown(policies: list[Policy]) -> str:
     """Return the page of the documentation."""
     rows, notes = compared(policies)
+    rows = [{column: _typeset(cell) if "bound" in column else cell for column, cell in row.items()} for row in rows]
     columns = [column for column in rows[0] if column != "name"]
     lines = [
         "# The policies, and what each must know",
@@ -88,6 +115,7 @@ def as_markdown(policies: list[Policy]) -> str:
         *_table(columns, ([row[column] for column in columns] for row in rows)),
         "",
         _escaped(LEGEND),
+        SYMBOLS,
         "",
     ]
     lines += [f"{number}. {_escaped(note)}" for number, note in enumerate(notes, 1)]

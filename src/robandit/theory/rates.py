@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.kernel.types import Floats
 from robandit.policies.base import Policy, check_policy_given
+from robandit.policies.formula import COPIES, PER_ARM, Formula, parsed
 from robandit.policies.r_ucb.growth import decay, decay_number, growth, growth_kind
-from robandit.theory.formula import COPIES, PER_ARM, Formula, parsed
 from robandit.validation import LARGEST_INTEGER, array, choice, invalid, order, within
 
 Of = Literal["T", "K", "u", "gap"]

@@ -14,12 +14,12 @@ from robandit.kernel.types import Floats
 from robandit.policies import all_policies
 from robandit.policies.base import Policy
 from robandit.policies.classic.uniform import Uniform
+from robandit.policies.formula import parsed
 from robandit.policies.tinf.ada_tinf import AdaTINF
 from robandit.policies.tinf.opt_tinf import OptTINF
 from robandit.problems import Problem, student_t
 from robandit.simulate.simulation import simulate
 from robandit.theory.divergence import klinf
-from robandit.theory.formula import parsed
 from robandit.theory.rates import rate
 from robandit.verify.figure import Cases, Row, row_of
 from robandit.verify.interval_arithmetic import divided, joint_confidence, largest, shifted, slope, slope_weights
