@@ -21,7 +21,7 @@ from typing import Any
 import apsw
 
 from robandit.errors import CorruptFile, FileError, StoreError
-from robandit.files import check_format, named, shown
+from robandit.files import check_format, flush, named, shown
 from robandit.locks import locked
 from robandit.storage.base import (
     KEPT_SNAPSHOTS,
@@ -383,7 +383,7 @@ class SqliteStore(Store):
                 part = os.path.join(private, "copy.db")
                 _copy(location, part, str(target))
                 os.replace(part, target)
-            _flush(str(folder))
+            flush(folder)
         except OSError as error:
             raise StoreError(f"{shown(target)} cannot be written: {error.strerror}") from error
 
@@ -410,7 +410,7 @@ def _copy(source: str, part: str, target: str) -> None:
                 copy.close()
     finally:
         origin.close()
-    _flush(part)
+    flush(part)
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -420,15 +420,6 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return facts.st_dev, facts.st_ino
-
-
-def _flush(path: str) -> None:
-    """Flush a file or a folder to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _make_private(path: str) -> None:
