@@ -42,6 +42,7 @@ from crash.harness import (
     check_all,
     create_experiments,
     kept_files,
+    reported,
     request,
     wait_until_ready,
 )
@@ -541,10 +542,7 @@ def main() -> int:
         if disks:
             print(on_full_disk(disks) or "full disks: skipped, no disk can be mounted here")
     except Violation as error:
-        print(
-            f"VIOLATION with --seed {given.seed}: {error}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr
-        )
-        return 1
+        return reported(error, given.seed)
     return 0
 
 
