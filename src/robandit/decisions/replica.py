@@ -400,8 +400,7 @@ class Replica(BaseEngine):
         wanted = self._wanted(first)
         asked = list(wanted.values())
         turn = await self._in_turn(self.store.turn, *asked[0], asked[1:])
-        found = {first: Found(turn.head, turn.snapshot, turn.tail, turn.known)}
-        found |= {line: turn.others[number] for line in wanted if (number := line.experiment.number) in turn.others}
+        found = {line: turn.found[number] for line in wanted if (number := line.experiment.number) in turn.found}
         try:
             async with AsyncExitStack() as stack:
                 for line in sorted(found, key=lambda line: line.experiment.number):  # so nobody waits in a circle

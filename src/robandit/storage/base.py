@@ -275,12 +275,16 @@ class Asked(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a turn has found of an experiment. See `Turn`."""
+    """What a turn has found of an experiment."""
 
     head: int | None
+    """The number of the last event; None if the experiment was removed."""
     snapshot: int
+    """The number of the last event in its newest snapshot; 0 without one."""
     tail: list[Event]
+    """The next events after the number that the caller knew, at most `MOST_TAIL`."""
     known: list[Event]
+    """All events with the ids that the caller asked for."""
 
 
 class Turn(ABC):
@@ -291,18 +295,10 @@ class Turn(ABC):
 
     ended: bool
     """Whether `commit` or `cancel` was called."""
-    head: int | None
-    """The number of the last event; None if the experiment was removed."""
-    snapshot: int
-    """The number of the last event in its newest snapshot; 0 without one."""
     time: float
     """The time of the store when the turn began, in seconds since 1970. All processes see the same clock."""
-    tail: list[Event]
-    """The next events after the number that the caller knew, at most `MOST_TAIL`."""
-    known: list[Event]
-    """All events with the ids that the caller asked for."""
-    others: dict[int, Found]
-    """The other experiments that are included: those that nobody else had a turn of."""
+    found: dict[int, Found]
+    """The experiment, and the other ones that are included: those that nobody else had a turn of."""
 
     @abstractmethod
     def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:

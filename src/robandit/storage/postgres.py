@@ -212,12 +212,8 @@ class PostgresTurn(Turn):
         self._connections = connections
         self.ended = False
         with connections.errors():
-            self._db, found = connections.begin(lambda db: self._lock(db, first, others))
-        self.head, self.snapshot, self.tail, self.known = found.pop(first.experiment)
-        self.others = found
-        self._heads = {number: each.head for number, each in found.items() if each.head is not None}
-        if self.head is not None:
-            self._heads[first.experiment] = self.head
+            self._db, self.found = connections.begin(lambda db: self._lock(db, first, others))
+        self._heads = {number: each.head for number, each in self.found.items() if each.head is not None}
 
     def _lock(self, db: Connection, first: Asked, others: Sequence[Asked]) -> dict[int, Found]:
         asked = (first, *others)
@@ -274,7 +270,7 @@ class PostgresTurn(Turn):
         except StoreError as other:
             raise Unresolved(f"{other} (the connection was lost in a commit)") from other
         again.cancel()
-        return again.tail[: len(log)] == log[:MOST_TAIL]
+        return again.found[number].tail[: len(log)] == log[:MOST_TAIL]
 
     def cancel(self) -> None:
         """See `Turn`."""
