@@ -27,11 +27,12 @@ Versioned
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from robandit.errors import StoreError, StoreUnavailable
 
@@ -94,6 +95,18 @@ class StoredKey(NamedTuple):
     created: float
     expires: float | None
     revoked: float | None
+
+    def row(self) -> tuple[Any, ...]:
+        """Return the columns of a database: lists become JSON."""
+        limited = None if self.experiments is None else json.dumps(self.experiments)
+        return (*self[:2], json.dumps(self.scopes), limited, *self[4:])
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> StoredKey:
+        """Return the key in the columns that `row` made."""
+        id, hash, scopes, experiments, *rest = row
+        limited = None if experiments is None else tuple(json.loads(experiments))
+        return cls(id, hash, tuple(json.loads(scopes)), limited, *rest)
 
 
 class StoredSession(NamedTuple):

@@ -14,7 +14,6 @@ the lost transaction has ended either way, and the events are looked up.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -185,7 +184,7 @@ class PostgresReader(Reader):
     def keys(self) -> list[StoredKey]:
         """See `Reader`."""
         columns = "id, hash, scopes, experiments, note, created, expires, revoked"
-        return [_key(row) for row in self._read(f"SELECT {columns} FROM key ORDER BY created, id")]
+        return [StoredKey.from_row(row) for row in self._read(f"SELECT {columns} FROM key ORDER BY created, id")]
 
     def sessions(self) -> list[StoredSession]:
         """See `Reader`."""
@@ -539,12 +538,11 @@ def _made(change: Change) -> list[Statement]:
                 (drop, (number, number)),
             ]
         case PutKey(key):
-            experiments = None if key.experiments is None else json.dumps(key.experiments)
             put = "INSERT INTO key VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO UPDATE SET " + ", ".join(
                 f"{name} = excluded.{name}"
                 for name in ("hash", "scopes", "experiments", "note", "created", "expires", "revoked")
             )
-            return [(put, (*key[:2], json.dumps(key.scopes), experiments, *key[4:]))]
+            return [(put, key.row())]
         case PutSession(session, now):
             return [
                 ("DELETE FROM session WHERE ends < %s", (now,)),
@@ -556,12 +554,6 @@ def _made(change: Change) -> list[Statement]:
             values = (*change[:4], change.detail.decode())
             counted = "UPDATE store SET catalogue = catalogue + 1, audits = audits + 1 RETURNING audits"
             return [(f"WITH next AS ({counted}) INSERT INTO audit SELECT audits, %s, %s, %s, %s, %s FROM next", values)]
-
-
-def _key(row: Sequence[Any]) -> StoredKey:
-    id, hash, scopes, experiments, *rest = row
-    limited = None if experiments is None else tuple(json.loads(experiments))
-    return StoredKey(id, hash, tuple(json.loads(scopes)), limited, *rest)
 
 
 def _tidy_archived(db: Connection) -> bool:

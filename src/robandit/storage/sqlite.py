@@ -10,13 +10,11 @@ The package apsw brings its own SQLite, because that of Python is often years ol
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import apsw
 
@@ -125,7 +123,7 @@ class SqliteReader(Reader):
     def keys(self) -> list[StoredKey]:
         """See `Reader`."""
         with _errors(self._path):
-            return [_key(row) for row in self._run("SELECT * FROM key ORDER BY created, id")]
+            return [StoredKey.from_row(row) for row in self._run("SELECT * FROM key ORDER BY created, id")]
 
     def sessions(self) -> list[StoredSession]:
         """See `Reader`."""
@@ -302,9 +300,7 @@ class SqliteStore(Store):
                 base = "SELECT seq FROM base WHERE experiment = ?1"
                 self._run(f"DELETE FROM snapshot WHERE experiment = ?1 AND seq <= ({base})", (number,))
             case PutKey(key):
-                experiments = None if key.experiments is None else json.dumps(key.experiments)
-                values = (*key[:2], json.dumps(key.scopes), experiments, *key[4:])
-                self._run("INSERT OR REPLACE INTO key VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+                self._run("INSERT OR REPLACE INTO key VALUES (?, ?, ?, ?, ?, ?, ?, ?)", key.row())
             case PutSession(session, now):
                 self._run("DELETE FROM session WHERE ends < ?", (now,))
                 self._run("INSERT INTO session VALUES (?, ?, ?)", session)
@@ -445,12 +441,6 @@ def _check(db: apsw.Connection, path: str) -> None:
     findings = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
     if findings != ["ok"]:
         raise CorruptFile(f"{shown(path)} is damaged: {visible('; '.join(findings))[:200]}")
-
-
-def _key(row: Sequence[Any]) -> StoredKey:
-    id, hash, scopes, experiments, *rest = row
-    limited = None if experiments is None else tuple(json.loads(experiments))
-    return StoredKey(id, hash, tuple(json.loads(scopes)), limited, *rest)
 
 
 _WRITABLE = "allow writing to the file and its folder"
