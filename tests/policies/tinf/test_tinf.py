@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 import robandit as rb
 from helpers.amount import amount
-from helpers.driving import Live, Plain
+from helpers.driving import Live, Plain, asked, seeded
 from helpers.rewards import KINDS
 from references.slow_tinf import SlowAda2TINF, SlowAdaTINF, SlowHTINF, precise_weights
 from robandit.errors import HorizonReached, InvalidInput
-from robandit.kernel.random import streams, uniform
 from robandit.policies import HTINF, Ada2TINF, AdaTINF, OptTINF
 from robandit.policies.tinf import ada_tinf, ftrl
 from robandit.policies.tinf.ftrl import tsallis_weights
@@ -116,8 +115,7 @@ def test_few_passes(monkeypatch):
             with np.errstate(over="ignore"):
                 tsallis_weights(spread(rng, arms), alpha=2.0, eta=1.0)
             assert passes <= 6 * arms
-    live = Plain(OptTINF(), 10)
-    live.s.rng[:] = streams(np.random.SeedSequence(0), 1)[0]
+    live = seeded(Plain(OptTINF(), 10))
     passes = 0
     for _ in range(1000):
         with np.errstate(over="ignore"):
@@ -137,18 +135,6 @@ PAIRS = {
     "AdaTINF": (AdaTINF(horizon=STEPS), lambda arms: SlowAdaTINF(arms, STEPS)),
     "Ada2TINF": (Ada2TINF(), SlowAda2TINF),
 }
-
-
-def seeded(live, seed):
-    live.s.rng[:] = streams(np.random.SeedSequence(seed), 1)[0]
-    return live
-
-
-def asked(live):
-    """Return the arm chosen and the uniform number drawn for it."""
-    row = live.s.rng.copy()
-    with np.errstate(over="ignore"):
-        return live.ask(), float(uniform(row))
 
 
 def doublings(live):
