@@ -398,10 +398,11 @@ def _copy(source: str, part: str, target: str) -> None:
         with _errors(target):
             copy = apsw.Connection(part)
             try:
-                with copy.backup("main", origin, "main") as pages, _damage_of(source):
-                    pages.step(-1)  # in one step: other writes between steps would start it anew
-                copy.execute("PRAGMA journal_mode = DELETE")  # the backup is one file
-                _check(copy, source)
+                with _damage_of(source):  # the copy has the pages of the source
+                    with copy.backup("main", origin, "main") as pages:
+                        pages.step(-1)  # in one step: other writes between steps would start it anew
+                    copy.execute("PRAGMA journal_mode = DELETE")  # the backup is one file
+                    _check(copy, source)
             finally:
                 copy.close()
     finally:
@@ -427,17 +428,8 @@ def _make_private(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
-def integrity(path: str) -> None:
-    """Check a whole database: its pages, indices and rules. Raise `CorruptFile` if something is wrong."""
-    with _errors(path):
-        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-        try:
-            _check(db, path)
-        finally:
-            db.close()
-
-
 def _check(db: apsw.Connection, path: str) -> None:
+    """Check a whole database: its pages, indices and rules. Raise `CorruptFile` if something is wrong."""
     findings = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
     if findings != ["ok"]:
         raise CorruptFile(f"{shown(path)} is damaged: {visible('; '.join(findings))[:200]}")
