@@ -15,9 +15,6 @@ LEGEND = (
 )
 
 
-LINE = 80  # columns of a line in `as_lines`
-
-
 def as_lines(policies: list[Policy]) -> str:
     """Return one line per class: its name for ``--policy``, and when to use it. Policies that must know nothing come first."""
     by_class = {type(policy): policy for policy in reversed(policies)}  # of several variants, the first

@@ -17,10 +17,18 @@ from references.slow_tinf import SlowAda2TINF, SlowAdaTINF, SlowHTINF, precise_w
 from robandit.errors import HorizonReached, InvalidInput
 from robandit.policies import HTINF, Ada2TINF, AdaTINF, OptTINF
 from robandit.policies.tinf import ada_tinf, ftrl
-from robandit.policies.tinf.ftrl import tsallis_weights
 from robandit.policies.tinf.htinf import theta
 
 # --- the step -------------------------------------------------------------------------------------------------------
+
+
+def tsallis_weights(losses, *, alpha, eta):
+    """Return the probabilities that minimise eta <losses, x> - alpha sum x_i^(1/alpha)."""
+    values, q = np.array(losses), alpha / (alpha - 1.0)
+    weights, allowed = np.zeros(len(values)), np.ones(len(values), dtype=bool)
+    with np.errstate(over="ignore"):  # eta times a loss may be infinite: its weight is 0
+        ftrl.solve(values, allowed, weights, values.min(), eta, q, ftrl.largest_root(len(values), q))
+    return weights
 
 
 def test_printed_values():
@@ -112,8 +120,7 @@ def test_few_passes(monkeypatch):
     for spread in SPREADS.values():
         for arms in (2, 10, 300):
             passes = 0
-            with np.errstate(over="ignore"):
-                tsallis_weights(spread(rng, arms), alpha=2.0, eta=1.0)
+            tsallis_weights(spread(rng, arms), alpha=2.0, eta=1.0)
             assert passes <= 6 * arms
     live = seeded(Plain(OptTINF(), 10))
     passes = 0
@@ -370,19 +377,3 @@ def test_missing_parameters_and_pulls_beyond_the_horizon():
 def test_the_order_is_checked(alpha):
     with pytest.raises(InvalidInput, match=r"theta: alpha = .* must be a finite number > 1 and <= 2"):
         theta(alpha)
-    with pytest.raises(InvalidInput, match=r"tsallis_weights: alpha = .* must be a finite number > 1 and <= 2"):
-        tsallis_weights([0.0, 1.0], alpha=alpha, eta=1.0)
-
-
-@pytest.mark.parametrize(
-    "losses", [[0.0], 1.0, [[0.0, 1.0]], [0.0, math.nan], [0.0, math.inf], ["a", "b"], None, [0.0, 2e300]]
-)
-def test_losses_are_checked(losses):
-    with pytest.raises(InvalidInput, match="tsallis_weights: losses = "):
-        tsallis_weights(losses, alpha=2.0, eta=1.0)
-
-
-@pytest.mark.parametrize("eta", [0.0, -1.0, math.inf, math.nan, "1"])
-def test_the_rate_is_checked(eta):
-    with pytest.raises(InvalidInput, match="tsallis_weights: eta = "):
-        tsallis_weights([0.0, 1.0], alpha=2.0, eta=eta)
