@@ -609,9 +609,8 @@ class Replica(BaseEngine):
             await asyncio.sleep(max(PULSE, taken / PULSE_SHARE))
             began, taken = time.monotonic(), 0.0
             try:
-                async with asyncio.timeout(
-                    PATIENCE
-                ):  # Python 3.11's wait_for may lose a cancellation: close() would hang
+                # Not wait_for: that of Python 3.11 may lose a cancellation, and close() would hang.
+                async with asyncio.timeout(PATIENCE):
                     pulse = await self._in_thread(self._pulse)
                 taken = time.monotonic() - began
                 self._note("")
