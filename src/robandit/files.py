@@ -140,6 +140,15 @@ def write_atomically(
 _swept: set[Path] = set()
 
 
+def flush(path: str | os.PathLike[str]) -> None:
+    """Flush a file or a folder to the disk. A folder makes the names of new files in it durable."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def check_writable(path: Path) -> None:
     """Raise `FileError` if no file can be written here. Call it before long work whose result would be lost."""
     try:

@@ -711,6 +711,12 @@ def soak(zygote: Zygote, seconds: float, seed: int, *, clients: int = 4, pause: 
         return line
 
 
+def reported(error: Violation, seed: int) -> int:
+    """Print what went wrong, with the seed that shows it again, and return the exit code."""
+    print(f"VIOLATION with --seed {seed}: {error}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
+    return 1
+
+
 def main() -> int:
     """Run as a program."""
     parser = argparse.ArgumentParser(description="Kill servers under load, and check that nothing is lost.")
@@ -730,10 +736,7 @@ def main() -> int:
                 options = {"fault": given.fault, "slow": 0.005} if given.fault else {}
                 print(run(given.kills, given.seed, start=forked(zygote, **options), clients=given.clients, keep=True))
     except Violation as error:
-        print(
-            f"VIOLATION with --seed {given.seed}: {error}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr
-        )
-        return 1
+        return reported(error, given.seed)
     return 0
 
 

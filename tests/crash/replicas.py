@@ -42,6 +42,7 @@ from crash.harness import (
     check_all,
     create_experiments,
     kept_files,
+    reported,
     request,
     wait_until_ready,
 )
@@ -457,7 +458,7 @@ LEFT = 1 << 20  # bytes that are left on the full disk: a moment's worth of even
 FULL = "import sys; sys.path[:0] = sys.argv[3:]; from crash.replicas import fill_disk; fill_disk(sys.argv[1], int(sys.argv[2]))"
 
 
-def on_full_disk(times: int, seed: int = 1) -> str | None:
+def on_full_disk(times: int) -> str | None:
     """Let PostgreSQL run out of space under load, some times. Return a line with figures; None if no disk can be mounted here."""
     with tempfile.TemporaryDirectory(prefix="robandit-disk-") as folder:
         Path(folder).chmod(0o755)
@@ -541,10 +542,7 @@ def main() -> int:
         if disks:
             print(on_full_disk(disks) or "full disks: skipped, no disk can be mounted here")
     except Violation as error:
-        print(
-            f"VIOLATION with --seed {given.seed}: {error}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr
-        )
-        return 1
+        return reported(error, given.seed)
     return 0
 
 

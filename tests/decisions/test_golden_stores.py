@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from helpers.serving import Clock
-from helpers.stores import all_events, everything, opened, reading
+from helpers.stores import all_events, check_integrity, everything, opened, reading
 from robandit.decisions import experiment as experiments
 from robandit.decisions.engine import Engine
 from robandit.decisions.events import KINDS, payload_of
@@ -25,7 +25,6 @@ from robandit.decisions.restoring import state_before
 from robandit.decisions.settings import Settings
 from robandit.storage import open_store
 from robandit.storage.schema import VERSION
-from robandit.storage.sqlite import integrity
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 STORES = sorted(GOLDEN.glob("service.schema*.db"))
@@ -85,7 +84,7 @@ def test_there_is_a_golden_store_of_todays_schema():
 
 
 def test_it_is_whole_and_has_events_of_every_kind(path):
-    integrity(str(path))
+    check_integrity(path)
     with opened(f"sqlite:{path}") as store:
         found = everything(store)
         assert [each.name for each in found["experiments"]] == [

@@ -6,6 +6,7 @@ import numpy as np
 
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
+from robandit.kernel.random import streams, uniform
 
 _entries = {}  # looking an entry up in the library takes longer than a short run
 
@@ -103,3 +104,16 @@ def replay(select, take, update, full, p, s, rewards, used, chosen, t):
         if full(p, s):
             break
     return t
+
+
+def seeded(run, seed=0):
+    """Give a run the random stream of a seed, and return it."""
+    run.s.rng[:] = streams(np.random.SeedSequence(seed), 1)[0]
+    return run
+
+
+def asked(run):
+    """Return the arm chosen and the uniform number drawn for it."""
+    row = run.s.rng.copy()
+    with np.errstate(over="ignore"):
+        return run.ask(), float(uniform(row))

@@ -34,9 +34,7 @@ class Journal:
         self.experiment.create()
 
     def _empty(self, emit: Any) -> Experiment:
-        return Experiment(
-            self.stored, self.settings, clock=self.clock, find=self._find, emit=emit, compile="never"
-        )  # fmt: skip
+        return Experiment(self.stored, self.settings, clock=self.clock, find=self._find, emit=emit, compile="never")
 
     def _emit(self, event: Event) -> None:
         assert event.seq == len(self.events) + 1

@@ -30,7 +30,7 @@ def prepare(step):
     for kind in (sqlite.SqliteStore, postgres.PostgresStore):
         for name in ("commit", "tidy", "publish"):
             counted(kind, name, left)
-    for name in ("_frame", "_flush", "_check"):
+    for name in ("_frame", "flush", "_check"):
         counted(archiving, name, left)
     counted(moving, "_compare", left)
     counted(Path, "rename", left)

@@ -31,7 +31,3 @@ KINDS: dict[str, Draw] = {
 
 def sample(kind: str, n: int, seed: int = 0) -> np.ndarray:
     return KINDS[kind](np.random.default_rng([seed, n]), n)
-
-
-def shards(data: np.ndarray, cuts: list[int]) -> list[np.ndarray]:
-    return np.split(data, sorted(cuts))

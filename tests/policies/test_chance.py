@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 import robandit as rb
 from helpers.amount import amount
-from helpers.driving import Live, Plain
+from helpers.driving import Live, Plain, seeded
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.kernel.random import streams
 from robandit.policies._parts.reward_store import USED
@@ -42,11 +42,9 @@ over_all = pytest.mark.parametrize("policy", RANDOMISED, ids=lambda policy: poli
 over_known = pytest.mark.parametrize("policy", KNOWN, ids=lambda policy: policy.name)
 
 
-def started(policy, seed=0):
+def started(policy):
     run = Plain(policy, ARMS)
-    if "rng" in run.s._fields:
-        run.s.rng[:] = streams(np.random.SeedSequence(seed), 1)[0]
-    return run
+    return seeded(run) if "rng" in run.s._fields else run
 
 
 def chances(run):

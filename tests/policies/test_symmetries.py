@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from helpers.driving import Live, Plain
+from helpers.driving import Live, Plain, seeded
 from robandit.kernel.loops import SMALLEST_REWARD
-from robandit.kernel.random import streams
 
 # The tests share one run of each policy, so they run in one process.
 pytestmark = pytest.mark.xdist_group("symmetries")
@@ -76,7 +75,7 @@ def played(policy, rewards):
     """Return the arms that a policy chooses on a table of rewards, always with the same random stream."""
     live = Live(policy, ARMS, STEPS)
     if "rng" in live.s._fields:
-        live.s.rng[:] = streams(np.random.SeedSequence(4), 1)[0]
+        seeded(live, 4)
     used = np.zeros(ARMS, dtype=int)
     chosen = np.empty(STEPS, dtype=int)
     for t in range(STEPS):

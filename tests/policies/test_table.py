@@ -10,7 +10,7 @@ import pytest
 
 import robandit as rb
 from robandit.policies.assumptions import FINITE_VARIANCE, NONPOSITIVE, NOTHING, Assumption
-from robandit.policies.comparison import DEFAULT, LINE, as_lines, as_markdown, compared
+from robandit.policies.comparison import DEFAULT, as_lines, as_markdown, compared
 
 SAME = "(1+eps)"
 WORST = f"K^(eps/{SAME}) (u T)^(1/{SAME})"
@@ -178,7 +178,7 @@ def test_facts_can_be_copied(policy):
 
 def test_each_policy_has_one_line_that_says_when_to_use_it():
     lines = as_lines(rb.policies.all_policies()).splitlines()
-    assert max(map(len, lines)) <= LINE
+    assert max(map(len, lines)) <= 80
     for cls in {type(policy) for policy in rb.policies.all_policies()}:
         assert cls.__dict__.get("use_when"), f"{cls.__name__} has no use_when"
         assert [line.split(maxsplit=1) for line in lines if line.split()[:1] == [cls.__name__]] == [

@@ -11,12 +11,13 @@ import time
 import pytest
 
 from helpers.serving import Local, Server, exchange
+from helpers.stores import check_integrity
 from helpers.typed import typed
 from helpers.wrapped_stores import WrappedStore
 from robandit.errors import StoreError
 from robandit.service import application, explanations
 from robandit.storage import open_store
-from robandit.storage.sqlite import SqliteReader, integrity
+from robandit.storage.sqlite import SqliteReader
 
 P = "/v1/experiments/p"
 
@@ -177,7 +178,7 @@ def under_load(server, workers=4, least=40):
 
 def stored_in(path):
     """Return the stored decisions and rewards, and the number of snapshots."""
-    integrity(str(path))
+    check_integrity(path)
     reader = SqliteReader(str(path))
     try:
         [experiment] = reader.experiments()

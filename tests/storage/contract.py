@@ -680,14 +680,15 @@ class SharedContract(StoreContract):
     def test_a_turn_reads_the_tail_and_the_ids(self, filled, other):
         filled.commit([event(3, kind="rewarded", id="1"), event(4)], ())
         turn = other.turn(1, 2, ["1", "absent"])
-        assert (turn.head, turn.snapshot) == (4, 2)
-        assert turn.tail == [event(3, kind="rewarded", id="1"), event(4)]
-        assert sorted(turn.known) == [event(1), event(3, kind="rewarded", id="1")]
+        found = turn.found[1]
+        assert (found.head, found.snapshot) == (4, 2)
+        assert found.tail == [event(3, kind="rewarded", id="1"), event(4)]
+        assert sorted(found.known) == [event(1), event(3, kind="rewarded", id="1")]
         assert abs(turn.time - time.time()) < 60.0
         turn.commit([event(5)], [Snapshot(1, 5, b"new")])
         assert everything(filled)["experiments"][0].head == 5
         later = filled.turn(1, 5, [])
-        assert (later.head, later.snapshot, later.tail, later.known) == (5, 5, [], [])
+        assert later.found == {1: Found(5, 5, [], [])}
         assert later.time > turn.time
         later.cancel()
         assert everything(filled)["experiments"][0].head == 5
@@ -697,9 +698,9 @@ class SharedContract(StoreContract):
         kept = filled.turn(3, 0, [])
         asked = [Asked(2, 1, ["1", "2"]), Asked(3, 0, []), Asked(4, 0, ["1"]), Asked(5, 0, [])]
         turn = other.turn(1, 2, ["1"], asked)
-        assert (turn.head, turn.snapshot, turn.tail, turn.known) == (3, 2, [event(3)], [event(1)])
         both = [event(1, number=2), event(2, number=2)]
-        assert {number: each._replace(known=sorted(each.known)) for number, each in turn.others.items()} == {
+        assert {number: each._replace(known=sorted(each.known)) for number, each in turn.found.items()} == {
+            1: Found(3, 2, [event(3)], [event(1)]),
             2: Found(2, 0, both[1:], both),
             4: Found(0, 0, [], []),
         }
@@ -724,8 +725,7 @@ class SharedContract(StoreContract):
         def append(store, first, second):
             for _ in range(50):
                 turn = store.turn(first, 0, [], [Asked(second, 0, [])])
-                heads = {first: turn.head} | {number: found.head for number, found in turn.others.items()}
-                turn.commit([event(head + 1, number=number) for number, head in heads.items()], ())
+                turn.commit([event(found.head + 1, number=number) for number, found in turn.found.items()], ())
 
         threads = [threading.Thread(target=append, args=each) for each in ((filled, 1, 2), (other, 2, 1))]
         for thread in threads:
@@ -739,7 +739,7 @@ class SharedContract(StoreContract):
     def test_a_turn_of_an_experiment_that_is_gone(self, filled, other):
         filled.commit((), [Remove(1)])
         turn = other.turn(1, 2, [])
-        assert turn.head is None
+        assert turn.found == {1: Found(None, 0, [], [])}
         turn.cancel()
         assert other.tail(1, 2) == (None, [])
 
@@ -747,7 +747,7 @@ class SharedContract(StoreContract):
         filled.commit((), [Remove(1)])
         turn = other.turn(1, 2, [], [Asked(2, 0, [])])
         turn.cancel()
-        assert (turn.head, turn.others[2].head) == (None, 1)
+        assert (turn.found[1].head, turn.found[2].head) == (None, 1)
         assert abs(turn.time - filled.pulse().time) < 60.0
 
     def test_the_time_of_a_turn_is_when_it_begins_not_when_it_is_asked_for(self, filled, other):
@@ -776,8 +776,9 @@ class SharedContract(StoreContract):
         def append(store, name):
             for k in range(count):
                 turn = store.turn(1, 0, [])
-                assert turn.tail[-1].seq == turn.head
-                turn.commit([event(turn.head + 1, id=f"{name}-{k}")], ())
+                found = turn.found[1]
+                assert found.tail[-1].seq == found.head
+                turn.commit([event(found.head + 1, id=f"{name}-{k}")], ())
 
         threads = [threading.Thread(target=append, args=each) for each in ((filled, "a"), (other, "b"))]
         for thread in threads:
@@ -800,8 +801,8 @@ class SharedContract(StoreContract):
         filled.commit([event(seq) for seq in range(3, MOST_TAIL + 50)], ())
         turn = other.turn(1, 2, [])
         turn.cancel()
-        assert [each.seq for each in turn.tail] == list(range(3, MOST_TAIL + 3))
-        assert turn.head == MOST_TAIL + 49
+        assert [each.seq for each in turn.found[1].tail] == list(range(3, MOST_TAIL + 3))
+        assert turn.found[1].head == MOST_TAIL + 49
         head, tail = other.tail(1, MOST_TAIL)
         assert (head, len(tail)) == (MOST_TAIL + 49, 49)
 

@@ -83,7 +83,7 @@ def test_a_client_that_stops_reading_loses_its_turn(postgres_url, monkeypatch):
         while not other.execute(sending).fetchall():
             assert time.monotonic() < until
     turn = store.turn(1, 0, [])
-    assert turn.head == 1
+    assert turn.found[1].head == 1
     turn.cancel()
     stopped.close()
     pool.close()

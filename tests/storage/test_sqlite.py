@@ -6,13 +6,13 @@ import threading
 import apsw
 import pytest
 
-from helpers.stores import event, everything, opened, reading
+from helpers.stores import check_integrity, event, everything, opened, reading
 from robandit.errors import CorruptFile, FileError, InvalidInput, StoreError
 from robandit.storage import open_store
 from robandit.storage.base import Create, Remove
 from robandit.storage.locations import path_of
 from robandit.storage.schema import APPLICATION, STEPS, VERSION
-from robandit.storage.sqlite import SqliteReader, SqliteStore, integrity
+from robandit.storage.sqlite import SqliteReader, SqliteStore
 from storage.contract import ExclusiveContract
 
 
@@ -226,7 +226,7 @@ def test_a_backup_while_a_server_writes_has_whole_commits(store, path, tmp_path)
     assert len(copies) == 5
     heads = []
     for target in copies:
-        integrity(str(target))
+        check_integrity(target)
         with opened(f"sqlite:{target}") as copied:
             found = everything(copied)
             one, two = (each.head for each in found["experiments"])

@@ -15,7 +15,6 @@ same.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 import time
@@ -30,7 +29,7 @@ from robandit.decisions.base import LONG_TAIL
 from robandit.decisions.experiment import Experiment
 from robandit.decisions.restoring import empty, state_before
 from robandit.errors import CorruptFile, NotFound, StoreError, formatted
-from robandit.files import reason, shown
+from robandit.files import flush, reason, shown
 from robandit.live.engine import Compile
 from robandit.locks import locked
 from robandit.storage import Event, Reader, Store, StoredExperiment
@@ -152,9 +151,9 @@ def _write(reader: Reader, stored: StoredExperiment, file: ArchiveFile) -> None:
     whole = private / "whole.parquet"
     pl.scan_parquet(parts).sink_parquet(whole, row_group_size=ROWS)
     whole.chmod(0o600)
-    _flush(whole)
+    flush(whole)
     whole.rename(file.path)
-    _flush(file.path.parent)
+    flush(file.path.parent)
     _remove_partial(file.path.parent)
 
 
@@ -164,15 +163,6 @@ def _frame(events: Sequence[Event]) -> Any:
     kinds = (pl.Int64, pl.Int64, pl.String, pl.String, pl.String, pl.Float64)
     rows = [event._replace(payload=event.payload.decode()) for event in events]  # type: ignore[arg-type]
     return pl.DataFrame(rows, schema=dict(zip(COLUMNS, kinds, strict=True)), orient="row")
-
-
-def _flush(path: Path) -> None:
-    """Flush a file or a folder to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def events_in(path: Path) -> Iterator[list[Event]]:

@@ -400,8 +400,7 @@ class Replica(BaseEngine):
         wanted = self._wanted(first)
         asked = list(wanted.values())
         turn = await self._in_turn(self.store.turn, *asked[0], asked[1:])
-        found = {first: Found(turn.head, turn.snapshot, turn.tail, turn.known)}
-        found |= {line: turn.others[number] for line in wanted if (number := line.experiment.number) in turn.others}
+        found = {line: turn.found[number] for line in wanted if (number := line.experiment.number) in turn.found}
         try:
             async with AsyncExitStack() as stack:
                 for line in sorted(found, key=lambda line: line.experiment.number):  # so nobody waits in a circle
@@ -610,9 +609,8 @@ class Replica(BaseEngine):
             await asyncio.sleep(max(PULSE, taken / PULSE_SHARE))
             began, taken = time.monotonic(), 0.0
             try:
-                async with asyncio.timeout(
-                    PATIENCE
-                ):  # Python 3.11's wait_for may lose a cancellation: close() would hang
+                # Not wait_for: that of Python 3.11 may lose a cancellation, and close() would hang.
+                async with asyncio.timeout(PATIENCE):
                     pulse = await self._in_thread(self._pulse)
                 taken = time.monotonic() - began
                 self._note("")

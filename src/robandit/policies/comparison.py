@@ -18,7 +18,6 @@ SYMBOLS = (
     r"In the bounds, $\varepsilon$ is eps, $\Delta_i$ is the gap of arm $i$, $\nu_i$ its law, $V_i$ its variance, and $\mu_\star$ "
     r"the best mean; $\sigma$ is the parameter scale, and $R$ is the length of the interval of the rewards."
 )
-LINE = 80  # columns of a line in `as_lines`
 UNBROKEN = 50  # characters of a formula that is not broken into lines
 
 

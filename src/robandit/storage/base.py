@@ -27,11 +27,12 @@ Versioned
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from robandit.errors import StoreError, StoreUnavailable
 
@@ -94,6 +95,18 @@ class StoredKey(NamedTuple):
     created: float
     expires: float | None
     revoked: float | None
+
+    def row(self) -> tuple[Any, ...]:
+        """Return the columns of a database: lists become JSON."""
+        limited = None if self.experiments is None else json.dumps(self.experiments)
+        return (*self[:2], json.dumps(self.scopes), limited, *self[4:])
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> StoredKey:
+        """Return the key in the columns that `row` made."""
+        id, hash, scopes, experiments, *rest = row
+        limited = None if experiments is None else tuple(json.loads(experiments))
+        return cls(id, hash, tuple(json.loads(scopes)), limited, *rest)
 
 
 class StoredSession(NamedTuple):
@@ -275,12 +288,16 @@ class Asked(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a turn has found of an experiment. See `Turn`."""
+    """What a turn has found of an experiment."""
 
     head: int | None
+    """The number of the last event; None if the experiment was removed."""
     snapshot: int
+    """The number of the last event in its newest snapshot; 0 without one."""
     tail: list[Event]
+    """The next events after the number that the caller knew, at most `MOST_TAIL`."""
     known: list[Event]
+    """All events with the ids that the caller asked for."""
 
 
 class Turn(ABC):
@@ -291,18 +308,10 @@ class Turn(ABC):
 
     ended: bool
     """Whether `commit` or `cancel` was called."""
-    head: int | None
-    """The number of the last event; None if the experiment was removed."""
-    snapshot: int
-    """The number of the last event in its newest snapshot; 0 without one."""
     time: float
     """The time of the store when the turn began, in seconds since 1970. All processes see the same clock."""
-    tail: list[Event]
-    """The next events after the number that the caller knew, at most `MOST_TAIL`."""
-    known: list[Event]
-    """All events with the ids that the caller asked for."""
-    others: dict[int, Found]
-    """The other experiments that are included: those that nobody else had a turn of."""
+    found: dict[int, Found]
+    """The experiment, and the other ones that are included: those that nobody else had a turn of."""
 
     @abstractmethod
     def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:

@@ -14,7 +14,6 @@ the lost transaction has ended either way, and the events are looked up.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -185,7 +184,7 @@ class PostgresReader(Reader):
     def keys(self) -> list[StoredKey]:
         """See `Reader`."""
         columns = "id, hash, scopes, experiments, note, created, expires, revoked"
-        return [_key(row) for row in self._read(f"SELECT {columns} FROM key ORDER BY created, id")]
+        return [StoredKey.from_row(row) for row in self._read(f"SELECT {columns} FROM key ORDER BY created, id")]
 
     def sessions(self) -> list[StoredSession]:
         """See `Reader`."""
@@ -212,12 +211,8 @@ class PostgresTurn(Turn):
         self._connections = connections
         self.ended = False
         with connections.errors():
-            self._db, found = connections.begin(lambda db: self._lock(db, first, others))
-        self.head, self.snapshot, self.tail, self.known = found.pop(first.experiment)
-        self.others = found
-        self._heads = {number: each.head for number, each in found.items() if each.head is not None}
-        if self.head is not None:
-            self._heads[first.experiment] = self.head
+            self._db, self.found = connections.begin(lambda db: self._lock(db, first, others))
+        self._heads = {number: each.head for number, each in self.found.items() if each.head is not None}
 
     def _lock(self, db: Connection, first: Asked, others: Sequence[Asked]) -> dict[int, Found]:
         asked = (first, *others)
@@ -274,7 +269,7 @@ class PostgresTurn(Turn):
         except StoreError as other:
             raise Unresolved(f"{other} (the connection was lost in a commit)") from other
         again.cancel()
-        return again.tail[: len(log)] == log[:MOST_TAIL]
+        return again.found[number].tail[: len(log)] == log[:MOST_TAIL]
 
     def cancel(self) -> None:
         """See `Turn`."""
@@ -543,12 +538,11 @@ def _made(change: Change) -> list[Statement]:
                 (drop, (number, number)),
             ]
         case PutKey(key):
-            experiments = None if key.experiments is None else json.dumps(key.experiments)
             put = "INSERT INTO key VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO UPDATE SET " + ", ".join(
                 f"{name} = excluded.{name}"
                 for name in ("hash", "scopes", "experiments", "note", "created", "expires", "revoked")
             )
-            return [(put, (*key[:2], json.dumps(key.scopes), experiments, *key[4:]))]
+            return [(put, key.row())]
         case PutSession(session, now):
             return [
                 ("DELETE FROM session WHERE ends < %s", (now,)),
@@ -560,12 +554,6 @@ def _made(change: Change) -> list[Statement]:
             values = (*change[:4], change.detail.decode())
             counted = "UPDATE store SET catalogue = catalogue + 1, audits = audits + 1 RETURNING audits"
             return [(f"WITH next AS ({counted}) INSERT INTO audit SELECT audits, %s, %s, %s, %s, %s FROM next", values)]
-
-
-def _key(row: Sequence[Any]) -> StoredKey:
-    id, hash, scopes, experiments, *rest = row
-    limited = None if experiments is None else tuple(json.loads(experiments))
-    return StoredKey(id, hash, tuple(json.loads(scopes)), limited, *rest)
 
 
 def _tidy_archived(db: Connection) -> bool:

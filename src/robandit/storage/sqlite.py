@@ -10,18 +10,16 @@ The package apsw brings its own SQLite, because that of Python is often years ol
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import apsw
 
 from robandit.errors import CorruptFile, FileError, StoreError
-from robandit.files import check_format, named, shown
+from robandit.files import check_format, flush, named, shown
 from robandit.locks import locked
 from robandit.storage.base import (
     KEPT_SNAPSHOTS,
@@ -125,7 +123,7 @@ class SqliteReader(Reader):
     def keys(self) -> list[StoredKey]:
         """See `Reader`."""
         with _errors(self._path):
-            return [_key(row) for row in self._run("SELECT * FROM key ORDER BY created, id")]
+            return [StoredKey.from_row(row) for row in self._run("SELECT * FROM key ORDER BY created, id")]
 
     def sessions(self) -> list[StoredSession]:
         """See `Reader`."""
@@ -302,9 +300,7 @@ class SqliteStore(Store):
                 base = "SELECT seq FROM base WHERE experiment = ?1"
                 self._run(f"DELETE FROM snapshot WHERE experiment = ?1 AND seq <= ({base})", (number,))
             case PutKey(key):
-                experiments = None if key.experiments is None else json.dumps(key.experiments)
-                values = (*key[:2], json.dumps(key.scopes), experiments, *key[4:])
-                self._run("INSERT OR REPLACE INTO key VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+                self._run("INSERT OR REPLACE INTO key VALUES (?, ?, ?, ?, ?, ?, ?, ?)", key.row())
             case PutSession(session, now):
                 self._run("DELETE FROM session WHERE ends < ?", (now,))
                 self._run("INSERT INTO session VALUES (?, ?, ?)", session)
@@ -383,7 +379,7 @@ class SqliteStore(Store):
                 part = os.path.join(private, "copy.db")
                 _copy(location, part, str(target))
                 os.replace(part, target)
-            _flush(str(folder))
+            flush(folder)
         except OSError as error:
             raise StoreError(f"{shown(target)} cannot be written: {error.strerror}") from error
 
@@ -402,15 +398,16 @@ def _copy(source: str, part: str, target: str) -> None:
         with _errors(target):
             copy = apsw.Connection(part)
             try:
-                with copy.backup("main", origin, "main") as pages, _damage_of(source):
-                    pages.step(-1)  # in one step: other writes between steps would start it anew
-                copy.execute("PRAGMA journal_mode = DELETE")  # the backup is one file
-                _check(copy, source)
+                with _damage_of(source):  # the copy has the pages of the source
+                    with copy.backup("main", origin, "main") as pages:
+                        pages.step(-1)  # in one step: other writes between steps would start it anew
+                    copy.execute("PRAGMA journal_mode = DELETE")  # the backup is one file
+                    _check(copy, source)
             finally:
                 copy.close()
     finally:
         origin.close()
-    _flush(part)
+    flush(part)
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -422,15 +419,6 @@ def _identity(path: str) -> tuple[int, int] | None:
     return facts.st_dev, facts.st_ino
 
 
-def _flush(path: str) -> None:
-    """Flush a file or a folder to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _make_private(path: str) -> None:
     """Make an empty file that only this user may read, unless there is a file: it holds contexts, rewards and hashes of keys.
 
@@ -440,26 +428,11 @@ def _make_private(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
-def integrity(path: str) -> None:
-    """Check a whole database: its pages, indices and rules. Raise `CorruptFile` if something is wrong."""
-    with _errors(path):
-        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-        try:
-            _check(db, path)
-        finally:
-            db.close()
-
-
 def _check(db: apsw.Connection, path: str) -> None:
+    """Check a whole database: its pages, indices and rules. Raise `CorruptFile` if something is wrong."""
     findings = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
     if findings != ["ok"]:
         raise CorruptFile(f"{shown(path)} is damaged: {visible('; '.join(findings))[:200]}")
-
-
-def _key(row: Sequence[Any]) -> StoredKey:
-    id, hash, scopes, experiments, *rest = row
-    limited = None if experiments is None else tuple(json.loads(experiments))
-    return StoredKey(id, hash, tuple(json.loads(scopes)), limited, *rest)
 
 
 _WRITABLE = "allow writing to the file and its folder"

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import robandit as rb
-from helpers.driving import Live
+from helpers.driving import Live, seeded
 from helpers.rewards import KINDS
 from references.slow_p_robust import SlowAPE2
 from robandit.errors import InvalidInput
@@ -96,8 +96,7 @@ def test_the_rarest_uniforms_give_finite_perturbations(perturbation):
 
 def test_every_draw_is_new_and_arms_differ():
     """With equal data each of two arms is chosen half of the time: 200 of 400 draws, within 5 standard deviations."""
-    live = Live(APE2(eps=1.0), 2)
-    live.s.rng[:] = streams(np.random.SeedSequence(1), 1)[0]
+    live = seeded(Live(APE2(eps=1.0), 2), 1)
     live.tell(0, 1.0)
     live.tell(1, 1.0)
     assert abs(sum(live.ask() for _ in range(400)) - 200) < 50

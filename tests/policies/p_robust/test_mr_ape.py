@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from helpers.driving import Live
+from helpers.driving import Live, seeded
 from helpers.rewards import KINDS
 from references.slow_p_robust import SlowMRAPE
 from robandit.errors import InvalidInput
@@ -46,8 +46,7 @@ def test_the_perturbation_ends_at_a_fair_share():
 
 def test_every_draw_is_new_and_arms_differ():
     """With equal data each of two arms is chosen half of the time: 200 of 400 draws, within 5 standard deviations."""
-    live = Live(MRAPE(eps=1.0, horizon=1000), 2)
-    live.s.rng[:] = streams(np.random.SeedSequence(1), 1)[0]
+    live = seeded(Live(MRAPE(eps=1.0, horizon=1000), 2), 1)
     live.tell(0, 1.0)
     live.tell(1, 1.0)
     assert abs(sum(live.ask() for _ in range(400)) - 200) < 50
@@ -55,8 +54,7 @@ def test_every_draw_is_new_and_arms_differ():
 
 def test_ties_go_to_the_fewest_pulls():
     """Nothing is left to explore, and all means are 0."""
-    live = Live(MRAPE(eps=1.0, horizon=3), 3)
-    live.s.rng[:] = streams(np.random.SeedSequence(1), 1)[0]
+    live = seeded(Live(MRAPE(eps=1.0, horizon=3), 3), 1)
     chosen = []
     for _ in range(7):
         chosen.append(live.ask())

@@ -7,13 +7,12 @@ import pytest
 
 import robandit as rb
 from helpers.amount import amount
-from helpers.driving import Live, Plain
+from helpers.driving import Live, Plain, seeded
 from helpers.duels import duel
 from helpers.rewards import KINDS
 from references.slow_resampling import SlowResampling, bounds, is_rejected, lower, upper
 from robandit.errors import HorizonReached, InvalidInput, NotApplicable
 from robandit.experiments import Played, planned
-from robandit.kernel.random import streams
 from robandit.policies import MARS, RMMUCB
 from robandit.policies.resampling import signs as resampling
 
@@ -28,8 +27,7 @@ PAIRS = {
 
 def pair(name, arms, seed=0):
     policy, how = PAIRS[name]
-    live = Live(policy, arms)
-    live.s.rng[:] = streams(np.random.SeedSequence(seed), 1)[0]
+    live = seeded(Live(policy, arms), seed)
     return live, SlowResampling(arms, live.s.rng, **how)
 
 

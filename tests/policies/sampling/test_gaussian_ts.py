@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2, t
 
 import robandit as rb
-from helpers.driving import Live, Plain
+from helpers.driving import Live, Plain, seeded
 from helpers.duels import stream
 from helpers.rewards import KINDS
 from references.slow_sampling import SlowGaussianTS
@@ -22,10 +22,8 @@ from robandit.theory import regret_bound
 pytestmark = pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of 64-bit words, on purpose
 
 
-def started(policy, arms, seed=0):
-    live = Live(policy, arms)
-    live.s.rng[:] = streams(np.random.SeedSequence(seed), 1)[0]
-    return live
+def started(policy, arms):
+    return seeded(Live(policy, arms))
 
 
 def chances(live):
@@ -180,8 +178,7 @@ def test_units_and_origin_do_not_matter(factor, shift):
 
 
 def test_late_rewards_and_expired_pulls():
-    live = Plain(GaussianTS(), 2)
-    live.s.rng[:] = streams(np.random.SeedSequence(0), 1)[0]
+    live = seeded(Plain(GaussianTS(), 2))
     marks = [(arm, live.issue(arm)) for arm in (live.ask() for _ in range(1))]
     while len(marks) < 10:
         arm = live.ask()

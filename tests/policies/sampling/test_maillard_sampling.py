@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 import robandit as rb
 from helpers.amount import amount
-from helpers.driving import Live, Plain
+from helpers.driving import Live, Plain, seeded
 from helpers.duels import stream
 from helpers.rewards import KINDS
 from references.slow_sampling import SlowMaillard
@@ -28,10 +28,8 @@ INSIDE = ["integers", "coins", "constants"]
 OUTSIDE = ["losses, tail 1.5", "student", "gains"]
 
 
-def started(policy, arms, kind=Live, seed=0):
-    live = kind(policy, arms)
-    live.s.rng[:] = streams(np.random.SeedSequence(seed), 1)[0]
-    return live
+def started(policy, arms, kind=Live):
+    return seeded(kind(policy, arms))
 
 
 def chances(live):

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from helpers.driving import Live, Plain
+from helpers.driving import Live, Plain, asked, seeded
 from helpers.rewards import KINDS
 from references.slow_uniinf import SlowUniINF, precise_weights
 from robandit.errors import HorizonReached, InvalidInput
-from robandit.kernel.random import streams, uniform
 from robandit.policies import UniINF
 from robandit.policies.tinf import ftrl
 from robandit.policies.tinf.ftrl import largest_root, solve_barrier
@@ -78,18 +77,6 @@ def test_few_passes(monkeypatch):
                 passes = 0
                 weights(spread(rng, arms), 4.0, start)
                 assert passes <= 9 * arms
-
-
-def seeded(live, seed):
-    live.s.rng[:] = streams(np.random.SeedSequence(seed), 1)[0]
-    return live
-
-
-def asked(live):
-    """Return the arm chosen and the uniform number drawn for it."""
-    row = live.s.rng.copy()
-    with np.errstate(over="ignore"):
-        return live.ask(), float(uniform(row))
 
 
 @pytest.mark.independent("UniINF")

@@ -34,7 +34,6 @@ from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.classic.uniform import allowed_arms
 from robandit.policies.facts import Facts
-from robandit.validation import array, invalid, positive, within
 
 Weight = Callable[[float, float], float]
 huang_facts = partial(Facts, random=True, assumption=NONPOSITIVE, citation="Huang, Dai, Huang 2022")
@@ -72,38 +71,6 @@ def new_state(arms: int, q: float) -> State:
 def largest_root(arms: int, q: float) -> float:
     """Return m for equal losses."""
     return math.expm1(math.log(arms) / q)
-
-
-def tsallis_weights(losses: Any, *, alpha: float, eta: float) -> Floats:
-    """Return the probabilities that minimise ``eta <losses, x> - alpha sum x_i^(1/alpha)``.
-
-    Parameters
-    ----------
-    losses
-        Cumulative losses of two or more arms.
-    alpha
-        Order of the moment, in (1, 2]; the entropy's exponent is 1/alpha.
-    eta
-        Learning rate, > 0.
-
-    Examples
-    --------
-    >>> tsallis_weights([0.0, 1.0, 3.0], alpha=2.0, eta=1.0)
-    array([0.73018669, 0.21231258, 0.05750073])
-    """
-    owner = "tsallis_weights"
-    rate = positive(eta, "eta", owner=owner)
-    within(alpha, "alpha", 1.0, 2.0, open_low=True, owner=owner)
-    values = array(losses, "losses", owner=owner)
-    if values.ndim != 1 or len(values) < 2 or not (np.abs(values) <= 1e300).all():
-        raise invalid("losses", losses, "a list of two or more numbers with |loss| <= 1e300", owner=owner)
-    weights = np.zeros(len(values))
-    q = alpha / (alpha - 1.0)
-    with np.errstate(over="ignore"):  # eta times a loss may be infinite: its weight is 0
-        solve(
-            values, np.ones(len(values), dtype=np.bool_), weights, values.min(), rate, q, largest_root(len(values), q)
-        )
-    return weights
 
 
 def solve(losses: Floats, allowed: Bools, weights: Floats, low: float, eta: float, q: float, start: float) -> float:
