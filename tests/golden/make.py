@@ -8,6 +8,8 @@ is loaded from it must decide next, when it is told the rewards listed there. Th
 and went, and a change that its detector noticed. A run folder holds the same plan in each format, since format 2 also
 with a policy of a user, from ``golden_policy.py``.
 
+``release-0.1.zip`` has files of every kind that the release 0.1 wrote; ``make_0_1.py`` made it.
+
 ``service.schema2.db`` is a store of the decision service with a log of every kind of event, and ``service.schema2.json`` holds what
 each of its experiments must know at the end, and before some of its events. Other numbers are those of older schemas.
 
