@@ -92,8 +92,9 @@ def test_commands_read_and_complete_a_run(folder):
     assert "AdaKL-UCB" in typed("results", "show", "run", cwd=folder)[0]
     typed("results", "export", "run", "--out", "summary.csv", cwd=folder)
     assert pl.read_csv("summary.csv")["policy"].to_list() == ["UCB1", "epsilon-greedy", "AdaKL-UCB"]
-    expected = numbers(Store.open("run"))
-    next(Path("run/parts").iterdir()).unlink()
+    before = Store.open("run")
+    expected = numbers(before)
+    before.ledger.part(before.plan.units[0]).unlink()
     # AdaKLUCB means another schedule today: the message says so, and the spec can name the old one.
     message = typed("run", "spec.toml", "--out", "run", cwd=folder, code=1)[1]
     assert 'schedule is "practical" there and "adaptive" here of AdaKL-UCB' in message
