@@ -101,7 +101,7 @@ mutate:  ## mutation test of the estimators and AdaR-UCB: list small changes tha
 	@build/mutate/bin/python scripts/mutate.py estimators --share 0.035
 	@build/mutate/bin/python scripts/mutate.py adar-ucb --share 0.08
 
-package: $(READY)  ## build wheel and source distribution into dist/; test the wheel in an empty environment
+package: $(READY)  ## build wheel and source distribution into dist/; test the wheel, with each extra, in empty environments (four minutes)
 	@$(BIN)/python scripts/check_package.py
 
 # Two runs: compiled, and with hooks and kernels as plain Python (tests/helpers/interpreted.py), because a tracer sees no compiled line.

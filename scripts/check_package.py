@@ -1,11 +1,12 @@
-"""Build the distribution, install it into an empty environment and use it there (``make package``).
+"""Build the distribution, install it into empty environments and use it there (``make package``).
 
 ::
 
     python scripts/check_package.py  # writes to dist/
 
-The wheel is built from the source distribution, as installers do. It is installed with only its dependencies, outside this folder.
-The script then runs the commands and the library, type-checks example code of users, and runs the command with pipx.
+The wheel is built from the source distribution, as installers do. It is installed outside this folder, first with only its
+dependencies, then with each extra that users need. The script runs the commands and the library there, type-checks example code of
+users, runs the command with pipx, collects the tests in the unpacked source distribution, and prints sizes.
 """
 
 from __future__ import annotations
@@ -18,11 +19,16 @@ import tarfile
 import tempfile
 import venv
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from install_weight import MEGABYTE, summed, weights
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 MOST_BYTES = 3_000_000  # per file: a larger one contains something by mistake
+COMPARE = ("compare", "--policy", "UCB1", "--policy", "EpsilonGreedy", "--horizon", "500", "--replications", "3")
 
 USE = """
 import robandit as rb
@@ -36,21 +42,61 @@ assert metadata("robandit")["Description-Content-Type"] == "text/markdown"
 print(rb.__file__)
 """
 
+CLIENT = """
+import sys
+from urllib.request import urlopen
+from robandit.client import Client
+url, key = sys.argv[1:]
+with Client(url, key) as client:
+    provider = client.create("provider", ["a", "b"], minimize=True)
+    decision = provider.decide()
+    assert provider.reward(decision, 0.83).outcome == "applied"
+    print("rewards of", decision.arm, [arm["pulls"] for arm in provider.show()["arms"]])
+for page in ("/login", "/docs", "/openapi.json", "/readyz"):
+    assert urlopen(url + page).status == 200
+"""
 
-def run(*words: str | Path, cwd: Path, expected: str = "") -> str:
-    """Run a command and return its output; exit if it fails or does not print the expected text."""
-    print("$", *words if len(str(words[-1])) < 200 else (*words[:-1], "..."), flush=True)
-    # A checkout on the path would shadow the installed package.
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")}
+SPEC = """
+name = "packaged"
+replications = 4
+horizons = [500]
+problems = ["negated_pareto(means=[-1.0, -1.5], tail=1.8)"]
+policies = ["UCB1", "EpsilonGreedy"]
+"""
+
+RIVER = """
+import random
+import robandit as rb
+from river import bandit
+from robandit.river import RiverPolicy
+policies = [RiverPolicy(rb.UCB1()), bandit.EpsilonGreedy(epsilon=0.1, seed=1)]
+for policy in policies:
+    for _ in range(200):
+        arm = policy.pull([0, 1])
+        policy.update(arm, random.gauss(arm, 1.0))
+print("ranked", policies[0].ranking)
+"""
+
+
+def environment() -> dict[str, str]:
+    """Return the environment variables without a checkout on the path, which would shadow the installed package."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")}
+
+
+def run(*words: str | Path, cwd: Path, expected: str = "", code: int = 0) -> str:
+    """Run a command and return its output; exit unless it ends with this exit code and prints the expected text."""
+    print("$", *(word if len(str(word)) < 200 else "..." for word in words), flush=True)
     done = subprocess.run(
-        [str(word) for word in words], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+        [str(word) for word in words], cwd=cwd, env=environment(), capture_output=True, text=True, check=False
     )
-    if done.returncode != 0 or expected not in done.stdout:
-        sys.exit(f"{done.stdout}{done.stderr}\nexit code {done.returncode}; expected 0 and the output {expected!r}")
+    if done.returncode != code or expected not in done.stdout + done.stderr:
+        sys.exit(
+            f"{done.stdout}{done.stderr}\nexit code {done.returncode}; expected {code} and the output {expected!r}"
+        )
     return done.stdout
 
 
-def build(tools: Path, folder: Path) -> Path:
+def build(tools: Path, folder: Path) -> tuple[Path, Path]:
     """Build the source distribution and the wheel into dist/; check that a wheel built directly has the same files."""
     shutil.rmtree(DIST, ignore_errors=True)
     run(tools / "python", "-m", "build", "--quiet", "--outdir", DIST, ROOT, cwd=folder)
@@ -58,57 +104,115 @@ def build(tools: Path, folder: Path) -> Path:
     (sdist,), (wheel,), (direct,) = DIST.glob("*.tar.gz"), DIST.glob("*.whl"), folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive, zipfile.ZipFile(direct) as other:
         assert {i.filename: i.CRC for i in archive.infolist()} == {i.filename: i.CRC for i in other.infolist()}
+        print(f"{wheel.name}: {wheel.stat().st_size:,} bytes, {len(archive.namelist())} files")
     run(tools / "twine", "check", "--strict", sdist, wheel, cwd=folder)
     with tarfile.open(sdist) as files:
         print(f"{sdist.name}: {sdist.stat().st_size:,} bytes, {len(files.getnames())} files")
-    print(f"{wheel.name}: {wheel.stat().st_size:,} bytes")
     assert max(sdist.stat().st_size, wheel.stat().st_size) < MOST_BYTES
-    return wheel
+    return sdist, wheel
 
 
-def use(wheel: Path, folder: Path) -> None:
-    """Install the wheel into an empty environment and try commands, library and types as a new user would."""
-    home = folder / "installed"
+@contextmanager
+def installed(wheel: Path, folder: Path, extra: str = "") -> Iterator[Path]:
+    """Install the wheel into an empty environment, print its size and yield its folder of commands. It is removed at the end."""
+    home = folder / f"with-{extra or 'nothing'}"
     venv.create(home, with_pip=True)
-    python, robandit = home / "bin" / "python", home / "bin" / "robandit"
-    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, cwd=folder)
+    python = home / "bin" / "python"
+    target = f"{wheel}[{extra}]" if extra else wheel
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", target, cwd=folder)
     run(python, "-m", "pip", "check", cwd=folder)
+    (site_packages,) = (home / "lib").glob("python*/site-packages")
+    whole = summed("whole", weights(site_packages))
+    name = f"robandit[{extra}]" if extra else "robandit"
+    print(f"{name}: {whole.total / MEGABYTE:.0f} MB installed, {whole.plain / MEGABYTE:.0f} MB without byte code")
+    yield home / "bin"
+    shutil.rmtree(home)
+
+
+def check_plain(programs: Path, wheel: Path, folder: Path) -> None:
+    """Try commands, library and types as a new user would, and what needs an extra: its message names the extra."""
+    python, robandit = programs / "python", programs / "robandit"
     version = run(robandit, "--version", cwd=folder).strip()
-    assert version in wheel.name
+    assert version == wheel.name.split("-")[1]
     run(python, "-m", "robandit", "--version", cwd=folder, expected=version)
     run(python, "-m", "robandit", "--help", cwd=folder, expected="compare")
     run(robandit, "completion", "bash", cwd=folder, expected="complete -F _robandit robandit")
-    assert str(home) in run(python, "-W", "error", "-c", USE, cwd=folder)
-    words = ("--policy", "UCB1", "--policy", "EpsilonGreedy", "--horizon", "500", "--replications", "3")
-    run(robandit, "compare", *words, cwd=folder, expected="robandit-report.html")
-    assert "</html>" in (folder / "robandit-report.html").read_text(encoding="utf-8")
+    assert str(programs.parent) in run(python, "-W", "error", "-c", USE, cwd=folder)
+    check_report(robandit, folder=folder)
     users = [str(path) for path in sorted((ROOT / "tests" / "user_types").glob("*.py"))]
     options = ("--strict", "--config-file=", f"--cache-dir={folder / 'types'}", f"--python-executable={python}")
     run(sys.executable, "-m", "mypy", *options, *users, cwd=folder, expected="no issues found")
+    (folder / "spec.toml").write_text(SPEC)
+    dask = ("run", "spec.toml", "--engine", "dask", "--workers", "1")
+    run(robandit, "serve", cwd=folder, expected="pip install 'robandit[serve]'", code=1)
+    run(robandit, *dask, cwd=folder, expected='pip install "robandit[cluster]"', code=1)
+    run(python, "-c", "import robandit.river", cwd=folder, expected='pip install "robandit[river]"', code=1)
+
+
+def check_report(*command: str | Path, folder: Path) -> None:
+    """Compare two policies, and look at the report."""
+    report = folder / "robandit-report.html"
+    report.unlink(missing_ok=True)
+    run(*command, *COMPARE, cwd=folder, expected=report.name)
+    assert "</html>" in report.read_text(encoding="utf-8")
+
+
+def check_serve(programs: Path, folder: Path) -> None:
+    """Start the decision service, use it with the client, and stop it."""
+    words = [str(programs / "robandit"), "serve", "--port", "0", "--store", f"sqlite:{folder / 'robandit.db'}"]
+    print("$", *words, flush=True)
+    server = subprocess.Popen(words, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    try:
+        key = server.stdout.readline().split()[-1]
+        url = server.stdout.readline().split()[1]
+        run(programs / "python", "-W", "error", "-c", CLIENT, url, key, cwd=folder, expected="rewards of")
+    finally:
+        server.terminate()
+    rest, _ = server.communicate(timeout=60)
+    assert server.returncode == 0, rest
+    assert "everything is stored" in rest
+
+
+def check_cluster(programs: Path, folder: Path) -> None:
+    """Run a spec on a cluster of two processes on this machine."""
+    (folder / "spec.toml").write_text(SPEC)
+    dask = ("run", "spec.toml", "--engine", "dask", "--workers", "2", "--out", "run")
+    run(programs / "robandit", *dask, cwd=folder)
+    run(programs / "robandit", "results", "show", "run", cwd=folder, expected="UCB1")
+
+
+def check_river(programs: Path, folder: Path) -> None:
+    """Let a policy of Robandit and one of river learn side by side."""
+    run(programs / "python", "-c", RIVER, cwd=folder, expected="ranked [1, 0]")
+
+
+def check_sdist(sdist: Path, folder: Path) -> None:
+    """Collect the tests in the unpacked source distribution. This uses the packages of the running environment."""
+    shutil.unpack_archive(sdist, folder / "source")
+    (source,) = (folder / "source").iterdir()
+    words = ("-m", "pytest", "--collect-only", "-p", "no:cacheprovider", "-o", "pythonpath=src tests")
+    print(run(sys.executable, *words, cwd=source, expected="collected").splitlines()[-1])
 
 
 def main() -> int:
     """Build and check the distribution; returns the exit code."""
     with tempfile.TemporaryDirectory(prefix="robandit-package-") as name:
         folder = Path(name)
+        os.environ |= {"ROBANDIT_CACHE_DIR": str(folder / "kernels"), "PIPX_HOME": str(folder / "pipx")}
         venv.create(folder / "tools", with_pip=True)
         tools = folder / "tools" / "bin"
         packages = ("build", "twine", "pipx")
         run(tools / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages, cwd=folder)
-        wheel = build(tools, folder)
-        use(wheel, folder)
-        os.environ["PIPX_HOME"] = str(folder / "pipx")
-        run(
-            tools / "pipx",
-            "run",
-            "--spec",
-            wheel,
-            "robandit",
-            "--version",
-            cwd=folder,
-            expected=wheel.name.split("-")[1],
-        )
-    print("ok: both files build, install into an empty environment and work")
+        sdist, wheel = build(tools, folder)
+        check_sdist(sdist, folder)
+        with installed(wheel, folder) as programs:
+            check_plain(programs, wheel, folder)
+        for extra, check in (("serve", check_serve), ("cluster", check_cluster), ("river", check_river)):
+            with installed(wheel, folder, extra) as programs:
+                check(programs, folder)
+        check_report(tools / "pipx", "run", "--spec", wheel, "robandit", folder=folder)
+    print("ok: both files build, install into empty environments and work")
     return 0
 
 

@@ -20,6 +20,7 @@ import yaml
 
 from helpers.postgres import binaries
 from helpers.serving import Local
+from robandit import __version__
 from robandit.cli import application
 from robandit.decisions import base, settings
 from robandit.service import server
@@ -117,6 +118,13 @@ def test_the_image_is_made_of_what_exists_and_is_not_ignored():
     assert re.findall(r'"\.\[(\w+)\]"', DOCKERFILE) == ["serve"]
     assert "serve" in extras
     assert "--constraint constraints.txt" in DOCKERFILE
+
+
+def test_the_labels_of_the_image_are_true():
+    labels = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="(.*)"', DOCKERFILE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(labels) == {"title", "description", "licenses", "version"}
+    assert (labels["licenses"], labels["version"]) == (project["license"], __version__)
 
 
 def test_the_stages_of_the_image_agree():

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from robandit.simulate.result import Result
     from robandit.simulate.simulation import simulate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Bandit",
     "Decision",

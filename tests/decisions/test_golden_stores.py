@@ -10,6 +10,7 @@ import json
 import math
 import platform
 import shutil
+import zipfile
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ import pytest
 from helpers.serving import Clock
 from helpers.stores import all_events, check_integrity, everything, opened, reading
 from robandit.decisions import experiment as experiments
+from robandit.decisions.archiving import events_in, restore
 from robandit.decisions.engine import Engine
 from robandit.decisions.events import KINDS, payload_of
 from robandit.decisions.experiment import Experiment
@@ -28,6 +30,7 @@ from robandit.storage.schema import VERSION
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 STORES = sorted(GOLDEN.glob("service.schema*.db"))
+ARCHIVES = sorted(GOLDEN.glob("archive.schema*.zip"))
 
 
 @pytest.fixture(params=STORES, ids=lambda path: path.stem)
@@ -152,3 +155,36 @@ def test_decisions_can_be_explained(path):
         for stored in reader.experiments():
             seq = next(event.seq for event in reader.events(stored.number, stored.head // 2) if event.kind == "decided")
             assert known(state_before(reader, stored, seq)) == known(folded(reader, stored, upto=seq - 1))
+
+
+def test_there_is_a_golden_archive_of_todays_schema():
+    assert GOLDEN / f"archive.schema{VERSION}.zip" in ARCHIVES
+
+
+@pytest.mark.parametrize("source", ARCHIVES, ids=lambda path: path.stem)
+def test_archived_events_are_read_and_give_the_base_again(source, tmp_path):
+    with zipfile.ZipFile(source) as files:
+        files.extractall(tmp_path)
+    whole = source.with_name(f"{source.stem.replace('archive', 'service')}.db")
+    expected = json.loads(whole.with_suffix(".json").read_text())
+    with opened(f"sqlite:{shutil.copy(whole, tmp_path / 'whole.db')}") as store, reading(store) as reader:
+        logs = {each.name: all_events(reader, each.number) for each in reader.experiments()}
+    with opened(f"sqlite:{tmp_path / 'service.db'}") as store:
+
+        def check_states():
+            with reading(store) as reader:
+                for stored in reader.experiments():
+                    state = known(state_before(reader, stored, stored.head + 1))
+                    check_equal(state, expected["experiments"][stored.name], expected["machine"])
+
+        check_states()
+        with reading(store) as reader:
+            numbers = {each.name: each.number for each in reader.experiments()}
+            lasts = {name: last for name, number in numbers.items() if (last := reader.archived(number))}
+            assert {name: len(logs[name]) - last for name, last in lasts.items()} == {"adakl-ucb": 0, "ucb1": 16}
+            for name, last in lasts.items():
+                (path,) = tmp_path.glob(f"{name}.*.parquet")
+                assert [event for part in events_in(path) for event in part] == logs[name][:last]
+                assert all_events(reader, numbers[name]) == logs[name][last:]
+        assert {stored.name: last for stored, last in restore(store, tmp_path)} == lasts
+        check_states()

@@ -21,6 +21,19 @@ from robandit.cli import application
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
+FOLDERS = ("src", "tests", "docs", "examples", "benchmarks", "scripts", "deploy")
+OTHERS = (
+    ".dockerignore",
+    ".gitignore",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "constraints-lowest.txt",
+    "constraints.txt",
+)
+
 # Left behind by tests, tools and users' runs.
 JUNK = (
     ".venv/bin/python",
@@ -32,6 +45,7 @@ JUNK = (
     "tests/.pytest_cache/README.md",
     "tests/__pycache__/typed.pyc",
     "benchmarks/results.json",
+    "deploy/secrets/robandit-password",
     "docs/_build/html/index.html",
     "robandit-report.html",
     "my-run/results/regret.parquet",
@@ -51,9 +65,10 @@ def built(tmp_path_factory):
     """Both files, built from a copy of this folder with junk in it, and the wheel that is built from the unpacked source."""
     folder = tmp_path_factory.mktemp("package")
     copy = folder / "copy"
-    names = [name for name in os.listdir(ROOT) if not name.startswith(".") or name == ".gitignore"]
+    hidden = (".gitignore", ".dockerignore")
+    names = [name for name in os.listdir(ROOT) if not name.startswith(".") or name in hidden]
     paths = [Path(name) for name in names if (ROOT / name).is_file()]
-    for name in ("src", "tests", "docs", "examples", "benchmarks", "scripts"):
+    for name in FOLDERS:
         paths += tracked(ROOT / name)
     for path in paths:
         (copy / path).parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +90,8 @@ def test_the_wheel_is_the_library_whole_and_nothing_else(built):
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert names == {path.relative_to("src").as_posix() for path in tracked(ROOT / "src" / "robandit")}
     assert {"robandit/py.typed", "robandit/recorded/flights.parquet"} <= names
-    assert any(name.startswith("robandit/report/assets/") for name in names)
+    for folder in ("report/assets", "service/dashboard/assets"):
+        assert any(name.startswith(f"robandit/{folder}/") for name in names)
 
 
 def test_the_wheel_says_what_it_is(built):
@@ -92,13 +108,22 @@ def test_the_wheel_says_what_it_is(built):
 def test_the_source_distribution_has_no_junk_and_all_that_its_tests_need(built):
     unpacked, _ = built
     assert [name for name in JUNK if (unpacked / name).exists()] == []
-    for name in ("src", "tests", "docs", "examples", "benchmarks", "scripts"):
+    for name in FOLDERS:
         missing = [str(path) for path in tracked(ROOT / name) if not (unpacked / path).exists()]
         assert [
-            path for path in missing if not re.match(r"docs/_build|docs/reference/api/gen|benchmarks/res", path)
+            path
+            for path in missing
+            if not re.match(r"docs/_build|docs/reference/api/gen|benchmarks/res|deploy/secrets", path)
         ] == []
-    for name in ("Makefile", "constraints.txt", "constraints-lowest.txt", "README.md", "CHANGELOG.md", "CITATION.cff"):
+    for name in OTHERS:
         assert (unpacked / name).exists()
+
+
+def test_the_version_is_the_same_everywhere():
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert cited[1] == robandit.__version__
+    changes = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert changes[0].rstrip(",") == robandit.__version__
 
 
 def test_the_lowest_versions_that_are_tested_are_those_that_are_declared():

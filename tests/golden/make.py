@@ -8,18 +8,27 @@ is loaded from it must decide next, when it is told the rewards listed there. Th
 and went, and a change that its detector noticed. A run folder holds the same plan in each format, since format 2 also
 with a policy of a user, from ``golden_policy.py``.
 
+``release-0.1.zip`` has files of every kind that the release 0.1 wrote; ``make_0_1.py`` made it.
+
 ``service.schema2.db`` is a store of the decision service with a log of every kind of event, and ``service.schema2.json`` holds what
 each of its experiments must know at the end, and before some of its events. Other numbers are those of older schemas.
+
+``archive.schema2.zip`` has that store after ``robandit archive`` (``service.db``), and the Parquet files that it wrote.
+
+``events.json`` has the log of a live bandit as JSON, the arguments of the bandit, and what it must know at the end.
 
 ``openapi.v1.json`` is the interface of the decision service, without the version of Robandit. If a change of the interface is
 meant, remove the file and make it anew; version 1 only gets additions that old clients do not notice.
 """
 
 import asyncio
+import itertools
 import json
 import platform
 import shutil
+import tempfile
 import warnings
+import zipfile
 from pathlib import Path
 from unittest import mock
 
@@ -27,6 +36,7 @@ import apsw
 import msgspec
 
 import robandit as rb
+from robandit.decisions.archiving import archive
 from robandit.decisions.engine import Engine
 from robandit.experiments import Played, planned, run
 from robandit.experiments.notation import policies_from
@@ -38,6 +48,7 @@ from robandit.storage.schema import VERSION
 HERE = Path(__file__).parent
 FORMAT = 2
 RUN_FORMAT = 2
+ARCHIVED_BEFORE = 1_800_000_300.25  # in the middle of the second experiment of the store
 ARMS = ["eu", 7, ("us", None, 0.5)]
 
 
@@ -178,6 +189,67 @@ def known(experiment):
     }
 
 
+def make_archive():
+    """Archive part of a copy of the store."""
+    place = HERE / f"archive.schema{VERSION}.zip"
+    if place.exists():
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = Path(shutil.copy(HERE / f"service.schema{VERSION}.db", folder / "service.db"))
+        store = open_store(f"sqlite:{path}")
+        with mock.patch("robandit.decisions.archiving.now", return_value=1_900_000_000.0):
+            for _ in archive(store, folder / "files", ARCHIVED_BEFORE):
+                pass
+        store.close()
+        db = apsw.Connection(str(path))
+        db.execute("VACUUM; PRAGMA journal_mode = DELETE")
+        db.close()
+        with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as target:
+            for each in [path, *sorted((folder / "files").glob("*.parquet"))]:
+                target.write(each, each.name)
+
+
+def make_events():
+    """Make the log of a live bandit."""
+    place = HERE / "events.json"
+    if place.exists():
+        return
+    log, now = [], itertools.count(1_800_000_000.5, 0.25)
+    given = {"arms": ["eu", ["us", None, 0.5]], "policy": rb.EpsilonGreedy(epsilon=0.3).to_dict(), "seed": 3}
+    bandit = rb.Bandit(
+        given["arms"],
+        rb.Policy.from_dict(given["policy"]),
+        seed=3,
+        log=log.append,
+        clock=lambda: next(now),
+        compile="never",
+    )
+    for k, reward in enumerate(rewards(20, start=9)):
+        decision = bandit.decide(**{1: {"among": ["eu"]}, 3: {"arm": "eu"}}.get(k % 6, {}))
+        bandit.select()
+        if k % 4 == 2:
+            bandit.expire(decision)
+        elif k % 4:
+            bandit.reward(decision, reward)
+        bandit.update("eu", reward)
+        if k == 9:
+            bandit.add_arm("new")
+            bandit.pause_arm("eu")
+        if k == 11:
+            bandit.resume_arm("eu")
+            bandit.retire_arm("new")
+    events = [event.to_dict() for event in log]
+    known = {
+        "open": [[each.id, each.arm, repr(each.propensity), each.time] for each in bandit.open],
+        "states": list(bandit.states.values()),
+        "estimates": [{name: repr(value) for name, value in row.items()} for row in bandit.estimates()],
+        "next": [bandit.decide().arm for _ in range(10)],
+    }
+    text = json.dumps({"bandit": given, "events": events, "known": known}, indent=1)
+    place.write_text(text + "\n")
+
+
 def interface():
     """The OpenAPI document without the version of Robandit, so that a release changes nothing."""
     from robandit.service.openapi import contents
@@ -197,6 +269,8 @@ def make_openapi():
 def main():
     make_run()
     make_store()
+    make_archive()
+    make_events()
     make_openapi()
     known = HERE / "expected.json"
     expected = json.loads(known.read_text()) if known.exists() else {}

@@ -4,6 +4,8 @@ import json
 import math
 import random
 import warnings
+from pathlib import Path
+from typing import get_args
 
 import hypothesis.strategies as st
 import pytest
@@ -106,6 +108,23 @@ def test_a_log_rebuilds_the_bytes_of_every_policy(policy):
         again.apply(json.loads(line))
     assert again.to_bytes() == bandit.to_bytes() == rb.Bandit.from_bytes(bandit.to_bytes()).to_bytes()
     assert len(lines) > 50
+
+
+def test_the_golden_log_gives_the_same_state():
+    """`tests/golden/make.py` made it, with a release that wrote such events."""
+    golden = json.loads((Path(__file__).parents[1] / "golden" / "events.json").read_text())
+    assert {event["event"] for event in golden["events"]} == {kind.__name__ for kind in get_args(events.Event)}
+    policy = rb.Policy.from_dict(golden["bandit"]["policy"])
+    bandit = rb.Bandit(golden["bandit"]["arms"], policy, seed=golden["bandit"]["seed"], compile="never")
+    for event in golden["events"]:
+        bandit.apply(event)
+    found = {
+        "open": [[each.id, each.arm, repr(each.propensity), each.time] for each in bandit.open],
+        "states": list(bandit.states.values()),
+        "estimates": [{name: repr(value) for name, value in row.items()} for row in bandit.estimates()],
+        "next": [bandit.decide().arm for _ in range(10)],
+    }
+    assert json.loads(json.dumps(found)) == golden["known"]
 
 
 def recorded(policy, pulls=80):

@@ -302,11 +302,18 @@ def _differences(stored: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
             if (difference := _difference("", old["problem"], now["problem"])) is not None:
                 yield f"another problem {old['name']} ({difference})"
                 break
+    if _without_labels(stored) == _without_labels(new):
+        return  # a label is only a name: version 0.1 called AdaKLUCB(schedule="practical") AdaKL-UCB
     labels = [list(dict.fromkeys(c["label"] for c in (*d["cells"], *d["left_out"]))) for d in (stored, new)]
     if set(labels[0]) != set(labels[1]):
         yield f"other policies ({_compared(*labels)})"
     elif stored["problems"] == new["problems"]:
         yield from _cell_differences(stored, new)
+
+
+def _without_labels(data: dict[str, Any]) -> list[Any]:
+    """Return what is played, and the problems of what is skipped."""
+    return [[(c["problem"], c["policy"]) for c in data["cells"]], [c["problem"] for c in data["left_out"]]]
 
 
 def _cell_differences(stored: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
