@@ -7,8 +7,9 @@ READY  := $(VENV)/.ready
 DOCS   := $(VENV)/.docs
 SERVE  := $(VENV)/.serve
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
-# Byte code for all packages but their tests, and for ours, on all cores: pip uses one core, and takes three times as long.
-BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib src
+# Byte code for our package and others, on all cores: pip uses one core, and takes three times as long. Not for their tests, for mypy,
+# which is machine code, for schemathesis, whose assertions pytest rewrites, and for what is imported by nobody or once.
+BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/(tests?|mypyc?|schemathesis|graphql|jedi|prompt_toolkit|wcwidth)/' $(VENV)/lib src
 
 .PHONY: help demo serve example precompiled test test-long test-quick test-lowest test-newest check crash bench bench-service bench-dashboard coverage bench-peers mutate package docs clean
 

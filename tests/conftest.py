@@ -1,6 +1,7 @@
 """`make test-quick`: one case of every test, without doctests and without the longest files. And less compilation for all tests."""
 
 import gc
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from helpers.chromium import Chromium
 from helpers.postgres import shared_server
 from robandit.kernel import background, cache
 from robandit.kernel.build import kernel_of
+from robandit.kernel.cores import cores
 from robandit.live import engine
 
 HERE = Path(__file__).parent
@@ -49,6 +51,21 @@ def pytest_collection(session):
         from helpers.rewriting import rewrite_share
 
         rewrite_share(session.config, HERE)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """One process more than there are cores: many tests wait, for servers, for kills or for a clock."""
+    return None if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else cores() + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from helpers.scheduling import Scheduling
+
+    return Scheduling(config, log)
 
 
 def pytest_collection_modifyitems(config, items):

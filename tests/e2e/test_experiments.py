@@ -149,14 +149,30 @@ def test_doctor_says_what_is_here(tmp_path):
         assert word in said
 
 
+COMPARE = """
+import os
+from robandit.cli import main
+from robandit.experiments.plan import Unit
+
+def run(*args, **more):
+    os.write(1, b"it plays\\n")  # several threads do
+    return right(*args, **more)
+
+right, Unit.run = Unit.run, run
+main()
+"""
+
+
 def test_ctrl_c_in_compare_says_that_nothing_was_written(tmp_path):
     process = subprocess.Popen(
-        [sys.executable, "-m", "robandit", "compare", "--policy", "UCB1", "--horizon", "100000000", "--threads", "1"],
+        [sys.executable, "-c", COMPARE, "compare", "--policy", "UCB1", "--horizon", "100000000", "--threads", "1"],
         cwd=tmp_path,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(4.0)  # it plays for minutes
+    assert process.stdout.readline() == "it plays\n"
+    time.sleep(0.5)  # of minutes
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
