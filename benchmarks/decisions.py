@@ -118,7 +118,7 @@ def counts(replications: int) -> str:
 def left_out() -> str:
     """Return a sentence about the policies that are told nothing, but do not play."""
     names = " and ".join(policy.name for policy in TOO_SLOW)
-    return f"{names} are left out: a run takes T^2 steps or more. So is uniform play, which has 100 % by definition."
+    return f"{names} are also told nothing, but left out: a run takes T^2 steps or more."
 
 
 def table(rows: list[Row]) -> list[str]:

@@ -66,8 +66,8 @@ def main() -> None:
         "# Recorded rewards",
         "",
         f"Regret in per cent of uniform play (arms chosen at random) on {counted(len(sets), 'set')} of recorded rewards, which "
-        f"are drawn with replacement. T = {HORIZON:,}, seed {SEED}. Every policy that can play without being told anything is "
-        "here, on the same rewards. Policies with a scale keep its default of 1. A run is lost if its regret is above half of "
+        f"are drawn with replacement. T = {HORIZON:,}, seed {SEED}. All policies play the same rewards, and are "
+        "told nothing about them. Policies with a scale keep its default of 1. A run is lost if its regret is above half of "
         f"uniform play's. {counts(replications)} {left_out()} Written by `python benchmarks/recorded_sets.py`.",
         "",
         "The sets are public data. The first one ships with Robandit; the others are not part of the repository, and the command "
@@ -89,7 +89,7 @@ def main() -> None:
     for name, rows in results.items():
         about = f"K = {sets[name].arms}. Uniform play: {sets[name].uniform_regret(HORIZON):,.4g}."
         page += [f"### {name}", "", about, "", *table(rows), ""]
-    if set(sets) != set(SOURCES):
+    if folder != SHARED or set(sets) != set(SOURCES):
         print("\n".join(page))
         return
     path = ROOT / "docs" / "results" / "recorded.md"

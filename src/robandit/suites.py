@@ -180,7 +180,7 @@ _HEAVY = (
     _left("latency", negated_lomax([-50.0, -55.0, -60.0, -70.0], tail=3.0), 50_000,
           "four latencies with tail index 3 and gaps of ten per cent"),
     _left("lognormal", Problem([-LogNormal(0.05 * i, 1.5) for i in range(20)]), 50_000,
-          "twenty log-normal costs: all moments are finite, but far from Gaussian"),
+          "twenty log-normal costs: all moments are finite, but the laws are far from Gaussian"),
     _left("stable-1.5", stable(_steps(0.0, -0.5, 5), alpha=1.5, beta=-1.0), 20_000,
           "five stable laws with a heavy tail only on the left"),
     _left("zeros", Problem([ZeroInflated(-Pareto(1.5, 1.0 + 0.25 * i), 0.6) for i in range(5)]), 20_000,

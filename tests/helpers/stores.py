@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import apsw
 
@@ -106,9 +106,8 @@ def commit_group(store, group, size=4):
 
 def check_integrity(path):
     """Let SQLite check all pages, indices and rules of a database."""
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    db.close()
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
 def check_whole(path, least, most, size=4):

@@ -7,7 +7,7 @@ import pytest
 from robandit import UCBV
 from robandit.errors import InvalidInput
 from robandit.policies import all_policies
-from robandit.policies.comparison import as_markdown
+from robandit.policies.comparison import IN_PROSE, MOMENTS, as_markdown
 from robandit.policies.formula import parsed
 
 FORMULAS = sorted(
@@ -77,3 +77,13 @@ def test_long_bounds_can_be_broken_into_lines_between_terms():
     ) in page
     assert r"| $\sum_i (v/\Delta_i + \Delta_i) \log T$ (matching) |" in page
     assert all(line.count("$") % 2 == 0 for line in page.splitlines())
+
+
+def test_formulas_in_assumptions_and_notes_are_typeset():
+    prose = " ".join(f"{policy.facts.assumption} {' '.join(policy.facts.notes)}" for policy in all_policies())
+    page = as_markdown(all_policies())
+    for formula in (*IN_PROSE, *MOMENTS):
+        assert formula in prose
+        assert formula.replace("|", "\\|") not in page
+    assert r"T such that $3 u \log f(T) < 2 f(T)^{\varepsilon}$ |" in page
+    assert r"$\sum_i (V_i/\Delta_i + R) \log T$" in page

@@ -95,7 +95,10 @@ def test_nobody_listens():
      ('FATAL:  database "x" does not exist', "create it, or correct the address of the store"),
      ('root certificate file "/root/.postgresql/root.crt" does not exist', "check sslmode and the certificates"),
      ("server does not support SSL, but SSL was required", "check sslmode and the certificates"),
-     ("Connection refused", "check that it is running, and is not a standby")],
+     ('FATAL:  permission denied for database "x"', "give this user the rights on the database and its schema"),
+     ('FATAL:  role "ada" is not permitted to log in', "use another user"),
+     ("could not translate host name; cannot resolve host x", "correct the address of the store"),
+     ("Connection refused", "check that it is running, lets this user in, and is not a standby")],
 )  # fmt: skip
 def test_a_refused_connection_names_the_way_out(reason, way_out):
     error = psycopg.OperationalError(

@@ -59,7 +59,7 @@ def archive(
         if "used by another server" not in str(error):
             raise
         raise StoreError(
-            f"a server uses {store}: stop it first, because only one process may use a SQLite file"
+            f"a server uses {store}: stop it first, because only one server or command may change a SQLite file at a time"
         ) from None
     try:
         if before is None:

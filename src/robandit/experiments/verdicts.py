@@ -33,10 +33,9 @@ def on_one_problem(measured: Mapping[str, Measured], best: str, pairs: Sequence[
     medians = {label: float(np.median(measured[label].final)) for label in learners}
     typical = min(rivals, key=lambda row: (medians[row["policy"]], row["policy"]))
     text += f". {_significance(rivals)}"
-    name = typical["policy"]
+    name, wins = typical["policy"], 100.0 * typical["wins"]
     if typical["replications"] and medians[name] < medians[best]:
-        wins = f"{name} has {_wins(typical)}"
-        text += f" {name} also has the lowest median." if wins in text else f" But {name} has the lowest median: {wins}."
+        text += f" But {name} has the lowest median: {name} has less regret in {wins:.0f} % of the replications."
     return f"{text} {_knowledge(measured[best])}"
 
 
@@ -55,12 +54,10 @@ def _significance(rivals: Sequence[Row]) -> str:
     names = listed([row["policy"] for row in close])
     text = f"The difference is not significant: {names} may be as good"
     if closest["difference_low"] > 0.0:  # the means differ, but the sign test does not agree
-        return f"{text}. The mean of {name} is higher by {interval} ({basis}), but {name} has {_wins(closest)}."
+        losses = 1.0 - closest["wins"] - closest["ties"]
+        few = f"{name} has more regret in only {100.0 * losses:.0f} % of the replications"
+        return f"{text}. Its mean is higher by {interval} ({basis}), but {few}."
     return f"{text} (difference {interval}, {basis})."
-
-
-def _wins(pair: Row) -> str:
-    return f"less regret in {100.0 * pair['wins']:.0f} % of the replications"
 
 
 def over_all_problems(results: Results, ranked: Sequence[Row]) -> str:

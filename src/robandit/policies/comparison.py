@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable
 
@@ -15,9 +16,25 @@ LEGEND = (
     "the paper's table."
 )
 SYMBOLS = (
-    r"In the bounds, $\varepsilon$ is eps, $\Delta_i$ is the gap of arm $i$, $\nu_i$ its law, $V_i$ its variance, and $\mu_\star$ "
-    r"the best mean; $\sigma$ is the parameter scale, and $R$ is the length of the interval of the rewards."
+    r"In the bounds, $T$ is the number of pulls, $K$ the number of arms, $\varepsilon$ eps, $u$ and $v$ the bounds on the raw and "
+    r"the central moment of order $1+\varepsilon$, $\Delta_i$ the gap of arm $i$, $\Delta_{\min}$ the smallest one, $\nu_i$ its "
+    r"law, $V_i$ its variance, and $\mu_\star$ the best mean; $\sigma$ is the parameter scale, $R$ the length of the interval of "
+    r"the rewards, and $\kappa$, $\rho$, $f$ and $g$ are parameters of the policy."
 )
+IN_PROSE = (
+    "3 u log f(T) < 2 f(T)^eps",
+    "f(T) > (12 u)^(1/(1+eps))",
+    "g(T) < eps/(1+eps)",
+    "sum (variance/gap + range) log T",
+    "T^2.5 (log T)^2",
+    "T^2 (log T)^2",
+    "u^(1/(1+eps))",
+    "sqrt(K T)",
+)  # formulas in assumptions and notes
+MOMENTS = {  # with bars, which the notation of bounds lacks
+    "E|X|^(1+eps) <= u": r"E\lvert X \rvert^{1 + \varepsilon} \le u",
+    "E|X - mean|^(1+eps)": r"E\lvert X - \mu \rvert^{1 + \varepsilon}",
+}
 UNBROKEN = 50  # characters of a formula that is not broken into lines
 
 
@@ -72,6 +89,17 @@ def _typeset(cell: str) -> str:
     return " ".join(f"${piece}$" for piece in pieces) + cell.removeprefix(text)
 
 
+def _typeset_prose(text: str) -> str:
+    """Return an assumption or a note with its formulas in TeX."""
+    for formula in IN_PROSE:
+        sides = re.split(r" ([<>]) ", formula)
+        tex = " ".join(side if side in "<>" else parsed(side).tex() for side in sides)
+        text = text.replace(formula, f"${tex}$")
+    for formula, tex in MOMENTS.items():
+        text = text.replace(formula, f"${tex}$")
+    return text
+
+
 def _pieces(tex: str) -> list[str]:
     """Split a formula before each plus outside exponents and inner parentheses."""
     pieces, braces, parentheses = [""], 0, 0
@@ -103,7 +131,10 @@ def as_text(policies: list[Policy]) -> str:
 def as_markdown(policies: list[Policy]) -> str:
     """Return the page of the documentation."""
     rows, notes = compared(policies)
-    rows = [{column: _typeset(cell) if "bound" in column else cell for column, cell in row.items()} for row in rows]
+    for row in rows:
+        row["instance-dependent bound"] = _typeset(row["instance-dependent bound"])
+        row["worst-case bound"] = _typeset(row["worst-case bound"])
+        row["assumption"] = _typeset_prose(row["assumption"])
     columns = [column for column in rows[0] if column != "name"]
     lines = [
         "# The policies, and what each must know",
@@ -117,7 +148,7 @@ def as_markdown(policies: list[Policy]) -> str:
         SYMBOLS,
         "",
     ]
-    lines += [f"{number}. {_escaped(note)}" for number, note in enumerate(notes, 1)]
+    lines += [f"{number}. {_escaped(_typeset_prose(note))}" for number, note in enumerate(notes, 1)]
     calls = []
     for policy in sorted(policies, key=lambda policy: policy.name.lower()):
         facts, flags = policy.facts, ["yes" if flag else "no" for flag in (policy.facts.anytime, policy.facts.random)]

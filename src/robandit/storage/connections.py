@@ -205,6 +205,8 @@ class Connections:
 _REFUSALS = {
     "no password": "check the user and the password",
     "authentication failed": "check the user and the password",
+    "permission denied": "give this user the rights on the database and its schema",
+    "not permitted to log in": "use another user",
     "pg_hba.conf": "allow this user and address in pg_hba.conf",
     "certificate": "check sslmode and the certificates",
     "SSL was required": "check sslmode and the certificates",
@@ -220,7 +222,7 @@ def _way_out(error: psycopg.Error) -> str:
         for phrase, way_out in _REFUSALS.items():
             if phrase in str(error):
                 return way_out
-    return "check that it is running, and is not a standby"
+    return "check that it is running, lets this user in, and is not a standby"
 
 
 def shown_url(url: str) -> str:
