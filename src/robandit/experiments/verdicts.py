@@ -51,13 +51,13 @@ def _significance(rivals: Sequence[Row]) -> str:
         return f"{name} has the same regret in each of {counted(n, 'replication')}."
     if n < ENOUGH:
         return _too_few(n)
-    names = listed([row["policy"] for row in close])
-    text = f"The difference is not significant: {names} may be as good"
+    names = [row["policy"] for row in close]
     if closest["difference_low"] > 0.0:  # the means differ, but the sign test does not agree
-        losses = 1.0 - closest["wins"] - closest["ties"]
-        few = f"{name} has more regret in only {100.0 * losses:.0f} % of the replications"
-        return f"{text}. Its mean is higher by {interval} ({basis}), but {few}."
-    return f"{text} (difference {interval}, {basis})."
+        losses = 100.0 * (1.0 - closest["wins"] - closest["ties"])
+        text = f"The difference is not significant. The mean of {name} is higher by {interval} ({basis}), "
+        text += f"but {name} has more regret in only {losses:.0f} % of the replications."
+        return text + (f" Nor is the difference from {listed(names[1:])}." if names[1:] else "")
+    return f"The difference is not significant: {listed(names)} may be as good (difference {interval}, {basis})."
 
 
 def over_all_problems(results: Results, ranked: Sequence[Row]) -> str:
