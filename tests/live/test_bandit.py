@@ -433,7 +433,7 @@ def test_a_decision_of_another_bandit_is_rejected():
     one, other = (rb.Bandit([name, "z"], rb.UCB1()) for name in ("a", "b"))
     foreign = other.decide()
     one.decide()
-    with pytest.raises(DecisionError, match="was never made by this bandit"):
+    with pytest.raises(DecisionError, match="is not known to this bandit"):
         one.reward(foreign, 1.0)
     assert len(one.open) == 1
 
