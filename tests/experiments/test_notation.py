@@ -190,7 +190,7 @@ def test_policies_that_are_rejected(text, expected):
         (f"gaussian(means=[1.0, {10**400}])", r"cannot be made"),
         (
             "heavy/pareto-1.7",
-            r"problem 'pareto-1.7' of the suite heavy is not known \(did you mean pareto-1.1 or pareto-1.2 or pareto-1.6\?\): there are",
+            r"problem 'pareto-1.7' of the suite heavy is not known \(did you mean .* or pareto-1.6\?\): there are",
         ),
         ("hevy/pareto-1.6", r"suite 'hevy' is not known \(did you mean heavy\?\): there are heavy, light"),
         ("heavy", r"problem 'heavy' is not known"),
