@@ -49,6 +49,11 @@ def reason(error: OSError | RuntimeError) -> str:
     return getattr(error, "strerror", None) or visible(str(error))[:200]
 
 
+def way_out(error: OSError | RuntimeError) -> str:
+    """Return the end of a message about a file that cannot be read: the advice to check the path if there is no such file."""
+    return "; check the path" if isinstance(error, (FileNotFoundError, NotADirectoryError)) else ""
+
+
 def read(path: str | os.PathLike[str]) -> bytes:
     """Return the content of a file, or raise `FileError`. Devices, pipes and huge files are rejected."""
     source = named(path)
@@ -59,7 +64,7 @@ def read(path: str | os.PathLike[str]) -> bytes:
         with open(source, "rb") as file:
             content = _limited(file, facts.st_size)
     except (OSError, RuntimeError) as error:
-        raise FileError(f"{shown(source)} cannot be read: {reason(error)}") from error
+        raise FileError(f"{shown(source)} cannot be read: {reason(error)}{way_out(error)}") from error
     if content is None:
         raise FileError(f"{shown(source)} cannot be read: it has more than {MOST_BYTES >> 30} GB")
     return content

@@ -110,18 +110,26 @@ def test_bad_rows(tmp_path, capsys):
     file = tmp_path / "bad.csv"
     file.write_text("latency\n1\n\nx\n2\nnan\n3\n")
     with pytest.raises(
-        InvalidInput, match=r"2 bad rows: line 4: the reward 'x' is not a number; line 6: the reward is NaN"
+        InvalidInput, match=r"2 bad rows: line 4: the value 'x' is not a number; line 6: the value is NaN"
     ):
         estimates(str(file), column="latency")
     text = printed(capsys, str(file), column="latency", skip_bad=True)
     assert "latency: 3 values" in text
     assert "Skipped 2 bad rows: line 4" in text
     file.write_text("latency,other\n1,2\n,3\n")
-    message = r"line 3: the reward is missing .* Each row needs a finite number in 'latency': correct"
+    message = r"line 3: the value is missing .* Each row needs a finite number in 'latency': correct"
     with pytest.raises(InvalidInput, match=message):
         estimates(str(file), column="latency")
-    with pytest.raises(InvalidInput, match=r"no column 'lat': .*; did you mean 'latency'\?"):
+    with pytest.raises(
+        InvalidInput, match=r"no column 'lat': .*; did you mean 'latency'\? Name .* values with --column$"
+    ):
         estimates(str(file), column="lat")
+    file.write_text("latency\nx\n")
+    with pytest.raises(InvalidInput, match=r"no good row: .* the value 'x' .*; name another with --column$"):
+        estimates(str(file), column="latency")
+    file.write_text("server,latency\na,x\n")
+    with pytest.raises(InvalidInput, match=r"as its value\..*; name others with arm= \(--arm\) and --column$"):
+        estimates(str(file), column="latency", arm="server")
 
 
 def test_one_arm_excludes_a_column_of_arms():

@@ -133,7 +133,7 @@ def test_a_rejected_item_does_not_affect_the_others(client, name):
 
 
 def test_errors_of_the_service(client, make, server, name):
-    with pytest.raises(errors.NotFound, match="no-such"):
+    with pytest.raises(errors.NotFound, match=r"no-such.* client\.create\(name, arms\), or with PUT /v1/"):
         client.experiment("no-such").decide()
     with pytest.raises(errors.NotFound, match="no-such"):  # one reason for all items, so it is that error
         client.experiment("no-such").decide_many(3)
@@ -150,6 +150,8 @@ def test_errors_of_the_service(client, make, server, name):
         with make(server.url, key) as stranger, pytest.raises(errors.InvalidInput) as caught:
             stranger.experiment(name).decide(fallback="a")
         assert caught.value.parameter == "key"
+        way_out = "pass it to" if key is None else "check the key that you passed to"
+        assert str(caught.value).endswith(f": {way_out} Client(url, key)")
 
 
 def test_wrong_arguments_are_rejected_before_anything_is_sent(make):
@@ -157,6 +159,9 @@ def test_wrong_arguments_are_rejected_before_anything_is_sent(make):
     provider = client.experiment("p", fallback="a")
     for wrong in (float("nan"), float("inf"), 1e151, 1e-131, "1", None, True, 10**400, [1.0]):
         with pytest.raises(errors.InvalidReward, match=r"reward = .* must be a finite number"):
+            provider.reward("x", wrong)
+    for wrong in (float("nan"), float("-inf")):
+        with pytest.raises(errors.InvalidReward, match="; skip it, or give a failure a finite cost"):
             provider.reward("x", wrong)
     for wrong in ("", "\n", "x" * 201, "\u00e9", 5):
         with pytest.raises(errors.InvalidInput, match="id = "):

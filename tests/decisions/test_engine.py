@@ -237,8 +237,12 @@ def test_creating_again(path):
             first, made = engine.create("e", **SETTINGS)
             assert made
             assert engine.create("e", **SETTINGS) == (first, False)
-            with pytest.raises(Conflict, match="experiment 'e' exists with other settings: use another name"):
+            with pytest.raises(
+                Conflict, match=r"experiment 'e' exists with other settings \(minimize is false, not true\): use"
+            ):
                 engine.create("e", **SETTINGS | {"minimize": True})
+            with pytest.raises(Conflict, match=r"\(policy is \".*\", not \"UniINF.*\"\): use"):
+                engine.create("e", **SETTINGS | {"policy": "UniINF"})
             with pytest.raises(InvalidInput):
                 engine.create("e/f", **SETTINGS)
             with pytest.raises(InvalidInput):

@@ -118,7 +118,7 @@ def test_the_same_seed_prints_the_same_regret(compared, tmp_path, monkeypatch):
     ("words", "code", "says"),
     [
         (["compare", "--horizon", "0"], 1, "horizon = 0 must be an integer from 1 to 2^53"),
-        (["compare", "--policy", "UCB7"], 1, "policy 'UCB7' is not known (did you mean UCBV?): there are APE2"),
+        (["compare", "--policy", "UCB7"], 1, "policy 'UCB7' is not known (did you mean UCB1 or UCBV?): `robandit"),
         (["compare", "--policy", "KurtosisUCB"], 1, "Kurtosis UCB is skipped"),
         (["compare", "--all", "--policy", "UCB1"], 1, "--policy UCB1 and --all cannot be used together: omit one"),
         (["replay", "--all", "--policy", "UCB1"], 1, "--policy UCB1 and --all cannot be used together: omit one"),

@@ -31,6 +31,24 @@ def test_by_default_the_policies_of_a_comparison_play():
     assert "--all" not in notes_of(replayed(records(), ["all"], replications=1))
 
 
+@pytest.mark.parametrize(
+    ("policies", "told"),
+    [
+        (["AdaRUCB"], []),
+        (["UCB1"], ["UCB1 assumes a range of 1."]),
+        (["UCBV"], ["UCB-V gets the range of the record"]),
+        (["RobustUCB(estimator='catoni')"], ["Policies that need moments get the moments of the record, which"]),
+        (["all"], ["get the moments of the record, and UCB-V gets its range. Both", "UCB1 assumes a range of 1."]),
+    ],
+)
+def test_the_notes_are_about_policies_that_play(policies, told):
+    notes = notes_of(replayed(records(), policies, replications=1))
+    assert all(words in notes for words in told)
+    assert ("UCB1 assumes" in notes, "UCB-V gets" in notes, "moments" in notes) == tuple(
+        any(words in each for each in told) for words in ("UCB1 assumes", "UCB-V gets", "moments")
+    )
+
+
 def test_the_regret_of_a_replay_is_that_of_simulate_on_the_same_rewards(tmp_path):
     given = records()
     plan = replayed(given, ["UCB1"], name="x", replications=3, seed=9)

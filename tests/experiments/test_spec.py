@@ -306,7 +306,10 @@ def test_what_is_not_toml(text, line, expected):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(FileError, match=r"none\.toml cannot be read: No such file"):
+    with pytest.raises(
+        FileError,
+        match=r"none\.toml cannot be read: No such file.*; check the path; `robandit spec init` writes an example$",
+    ):
         read_spec(tmp_path / "none.toml")
     with pytest.raises(FileError, match="cannot be read: Is a directory"):
         read_spec(tmp_path)

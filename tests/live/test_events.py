@@ -225,7 +225,7 @@ def decided(**changes):
         ("no event", InvalidInput, "event = 'no event' must be an event"),
         ({"event": "Paid", "id": "k3m9-0"}, InvalidInput, "Invalid value 'Paid'"),
         ({"event": "Rewarded", "id": "k3m9-0"}, InvalidInput, "missing required field `value`"),
-        ({"event": "Rewarded", "id": "k3m9-0", "value": 1.0}, DecisionError, "never made by this bandit"),
+        ({"event": "Rewarded", "id": "k3m9-0", "value": 1.0}, DecisionError, "not known to this bandit"),
         ({"event": "Expired", "id": "!"}, DecisionError, "was never made"),
         ({"event": "Observed", "arm": "mars", "value": 1.0}, UnknownArm, "'mars' is unknown"),
         ({"event": "Observed", "arm": "a", "value": 1e200}, InvalidReward, "must be within"),

@@ -91,7 +91,7 @@ def test_errors_tell_closed_from_unknown(policy, way_out):
             bandit.reward(closed, 1.0)
         assert caught.value.rule == "an open decision"
     stranger = rb.Bandit(ARMS, policy, seed=0).decide()
-    with pytest.raises(DecisionError, match=f"never made by this bandit.*{way_out}"):
+    with pytest.raises(DecisionError, match=f"not known to this bandit: use an id .*{way_out}"):
         bandit.reward(stranger, 1.0)
 
 

@@ -148,7 +148,7 @@ def test_a_newer_file_is_rejected_by_name(tmp_path, monkeypatch):
 
 def test_files_that_cannot_be_read_or_written(tmp_path):
     bandit = lived(rb.UCB1())
-    with pytest.raises(FileError, match="No such file"):
+    with pytest.raises(FileError, match="No such file or directory; check the path"):
         rb.Bandit.load(tmp_path / "none")
     with pytest.raises(FileError, match="cannot be read"):
         rb.Bandit.load(tmp_path)

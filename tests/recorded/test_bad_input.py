@@ -35,7 +35,7 @@ def rejection(path: object, kind: type[Exception] = InvalidInput, **options: obj
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    assert "No such file" in rejection(tmp_path / "none.csv", FileError)
+    assert rejection(tmp_path / "none.csv", FileError).endswith(": No such file or directory; check the path")
 
 
 def test_a_folder(tmp_path: Path) -> None:

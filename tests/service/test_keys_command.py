@@ -102,7 +102,7 @@ def test_files_that_cannot_be_used(typed, store, tmp_path):
     assert not (tmp_path / "missing.db").exists()
     with pytest.raises(NotFound, match="000000000000"):
         typed("keys", "revoke", "000000000000", "--store", store)
-    with pytest.raises(RobanditError, match="sqlite:PATH"):
+    with pytest.raises(RobanditError, match="must begin with sqlite: or postgresql://, for example"):
         typed("keys", "list", "--store", "robandit.db")
     with Local(tmp_path / "robandit.db"), pytest.raises(StoreError, match=r"a server uses .*--url"):
         typed("keys", "create", "--scope", "read", "--store", store)
@@ -143,6 +143,11 @@ def test_keys_of_a_running_server(typed, tmp_path, monkeypatch):
         typed("keys", "list", "--url", "127.0.0.1:8000")
     with Server(path, authenticate=True) as server:
         assert server.key == ""  # the admin key is made and printed only once
+
+
+def test_a_port_is_an_integer_up_to_65535(typed, tmp_path):
+    with pytest.raises(InvalidInput, match="--port = 99999 must be an integer from 0 to 65535"):
+        typed("serve", "--port", "99999", "--store", f"sqlite:{tmp_path}/r.db")
 
 
 def test_no_auth_is_for_this_machine_only(typed, tmp_path):

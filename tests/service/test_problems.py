@@ -236,6 +236,15 @@ def test_every_call_with_a_body_refuses_odd_ones(local):
             check(local.call(route.method, path), 400, "malformed")
 
 
+def test_a_misspelled_field(local):
+    said = check(local.call("PUT", P, {"arm": ["a", "b"]}), 422, "invalid")["detail"]
+    assert said.startswith("field 'arm' is not known (did you mean arms?): there are arms, policy, minimize, ")
+    batch = local.call("POST", f"{P}/rewards/batch", {"items": [{"id": "x", "values": 1}]})
+    assert batch.json["items"][0]["problem"]["detail"] == (
+        "field 'values' is not known (did you mean value?): there are id, value"
+    )
+
+
 def test_calls_without_a_body_refuse_one(local):
     from robandit.service.routes import ROUTES
 

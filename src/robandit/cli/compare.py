@@ -41,7 +41,7 @@ def compare(
     By default ten policies play one problem with infinite variance. --all plays every policy, and --policy those that you name.
     The table grows as policies finish.
 
-    Each policy is given exactly the parameters it must know (`informed_by`). A policy is skipped, with a reason, if the problem
+    Each policy is given exactly the parameters it must know. A policy is skipped, with a reason, if the problem
     does not have such a parameter (an infinite variance, for example) or the horizon is too long. UCB1 and UCB-V assume bounded
     rewards and serve as baselines.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def precompile(*policy: str, into: Path | None = None) -> None:
-    """Compile policies ahead of time, so that later runs start at once. All policies take about a minute on two cores.
+    """Compile policies ahead of time, so that later runs start at once. All policies take a minute or two on two cores.
 
     For example, when an image is built: `robandit precompile AdaKLUCB --into /opt/robandit`. Later processes use that folder if
     ROBANDIT_CACHE_DIR is its path. It may then be read-only.

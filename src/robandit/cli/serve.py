@@ -57,9 +57,9 @@ def serve(
     from robandit.storage import open_store
     from robandit.storage.base import Audit, PutKey
     from robandit.storage.locations import without_password
-    from robandit.validation import positive, within
+    from robandit.validation import integer, positive
 
-    within(port, "--port", 0, 65_535)
+    integer(port, "--port", 0, 65_535)
     if rate is not None:
         positive(rate, "--rate")
     if no_auth and not is_loopback(host):

@@ -20,6 +20,13 @@ REPEATED = frozenset({429, 500, 502, 503, 504})
 
 _ERRORS: dict[int, type[RobanditError]] = {404: NotFound, 409: Conflict, 429: Overloaded}
 
+_WAYS_OUT = {
+    "send the header Authorization: Bearer KEY": "pass it to Client(url, key)",
+    "check the header Authorization: Bearer KEY": "check the key that you passed to Client(url, key)",
+    "create it with PUT /v1/": "create it with client.create(name, arms), or with PUT /v1/",
+}
+"""What the service advises callers over HTTP to do, and what to do with the client."""
+
 
 class Caller:
     """Makes calls. They are safe to repeat, because the service knows them by their ids or names."""
@@ -108,6 +115,8 @@ def error_of(status: int, problem: Any) -> RobanditError:
     """Return the error that stands for a problem of the service."""
     fields = problem if isinstance(problem, dict) else {}
     detail = visible(str(fields.get("detail") or f"status {status}"))
+    for over_http, with_client in _WAYS_OUT.items():
+        detail = detail.replace(over_http, with_client)
     if status >= 500:
         return ServiceUnavailable(detail)
     if status in (401, 403):

@@ -138,16 +138,19 @@ def checked_value(value: Any) -> float:
     (2.0, -0.5)
     >>> checked_value(float("nan"))
     Traceback (most recent call last):
-    robandit.errors.InvalidReward: reward = nan must be a finite number within +-1e+150: 0, or at least 1e-130 in size
+    robandit.errors.InvalidReward: reward = nan must be a finite number; skip it, or give a failure a finite cost
     """
-    number = math.nan
+    number = None
     if not isinstance(value, (str, bytes, bytearray)) and "bool" not in type(value).__name__:
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
-            number = math.nan
-    if number == 0.0 or SMALLEST_REWARD <= abs(number) <= LARGEST_REWARD:
+            number = None
+    if number is not None and (number == 0.0 or SMALLEST_REWARD <= abs(number) <= LARGEST_REWARD):
         return number
+    if number is not None and not math.isfinite(number):
+        hint = "skip it, or give a failure a finite cost"
+        raise invalid("reward", value, "a finite number", hint=hint, error=InvalidReward)
     rule = f"a finite number within +-{LARGEST_REWARD:g}: 0, or at least {SMALLEST_REWARD:g} in size"
     raise invalid("reward", value, rule, error=InvalidReward)
 

@@ -148,8 +148,11 @@ class BaseEngine(ABC):
         checked_name(name)
         asked = checked_settings(**settings, drawn=secrets.randbits(63))
         known = self.experiments.get(name)
-        if known is not None and not known.settings.same_content(asked):
-            raise Conflict(f"experiment {name!r} exists with other settings: use another name, or delete it first")
+        difference = None if known is None else known.settings.first_difference(asked)
+        if difference is not None:
+            raise Conflict(
+                f"experiment {name!r} exists with other settings ({difference}): use another name, or delete it first"
+            )
         if known is None and len(self.experiments) >= MOST_EXPERIMENTS:
             raise Conflict(f"there are {MOST_EXPERIMENTS:,} experiments, the most that are possible: delete some")
         return asked, known

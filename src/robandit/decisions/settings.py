@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Literal
 
@@ -46,13 +47,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fallback: str | None = None
     """The arm that is used while the store cannot be reached."""
 
-    def same_content(self, other: Settings) -> bool:
-        """Return whether the same request made both."""
-        return msgspec.structs.replace(self, drawn=0) == msgspec.structs.replace(other, drawn=0)
+    def first_difference(self, other: Settings) -> str | None:
+        """Return the first setting that differs, with both values, for a message. None if the same request made both."""
+        for name in self.__struct_fields__:
+            own, others = getattr(self, name), getattr(other, name)
+            if name != "drawn" and own != others:
+                if name == "policy":
+                    own, others = repr(self.made_policy()), repr(other.made_policy())
+                return f"{name} is {_as_json(own)}, not {_as_json(others)}"
+        return None
 
     def made_policy(self) -> Policy:
         """Return the policy."""
         return Policy.from_dict(self.policy)
+
+
+def _as_json(value: Any) -> str:
+    """Return a setting as in a request, at most 80 characters."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}"
 
 
 def checked_name(name: str, what: str = "name of an experiment") -> str:

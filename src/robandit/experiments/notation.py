@@ -14,7 +14,7 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from robandit import policies, problems, suites
@@ -28,6 +28,7 @@ BUILDERS = (
     *("negated_pareto", "pareto", "stable", "student_t"),
 )
 _REQUIRED = inspect.Parameter.empty
+_LISTS_ALL = "`robandit policies` lists all"
 _STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _OWN = re.compile(rf"{_STRING}|(?P<module>[^\W\d][\w.]*):(?P<name>[^\W\d]\w*)")
 
@@ -176,7 +177,7 @@ def policy_class(name: str) -> type[Policy]:
         return cls
     own = own_code.named_policies()
     if name not in own:
-        raise InvalidInput(unknown(f"policy {formatted(name)}", name, [*known, "all", *own], _labels()))
+        raise InvalidInput(unknown(f"policy {formatted(name)}", name, [*known, "all", *own], _labels(), _LISTS_ALL))
     if len(own[name]) > 1:
         raise InvalidInput(
             f"policy {formatted(name)} is in several modules: write {' or '.join(cls.tag() for cls in own[name])}"
@@ -280,29 +281,42 @@ def check_parameters(name: str, parameters: Iterable[str]) -> None:
             raise InvalidInput(f"{name} has no parameter {formatted(key)}{meant}: it has {_listed(known) or 'none'}")
 
 
-def close(word: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> str | None:
-    """Return the known word that is closest, ignoring case and punctuation. ``also`` maps other spellings to known words.
+def close(word: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> list[str]:
+    """Return up to 3 known words that start with a word, or else are closest to it, ignoring case and punctuation.
 
-    >>> close("ada-rucb", ["UCB1", "AdaRUCB"])
-    'AdaRUCB'
+    ``also`` maps other spellings to known words.
+
+    >>> close("ada-rucb", ["UCB1", "AdaRUCB"]), close("UCB", ["UCBV", "UCB1", "AdaRUCB"])
+    (['AdaRUCB'], ['UCB1', 'UCBV'])
     """
     names = [*(also or {}).items(), *((name, name) for name in known)]
     spellings = {_bare(spelling): name for spelling, name in names}
-    matches = difflib.get_close_matches(_bare(word), spellings, n=1, cutoff=0.7)
-    return spellings[matches[0]] if matches else None
+    bare = _bare(word)
+    if bare in spellings:
+        return [spellings[bare]]
+    matches = [spelling for spelling in spellings if len(bare) > 1 and spelling.startswith(bare)]
+    if not matches:
+        near = difflib.get_close_matches(bare, spellings, n=3, cutoff=0.7)
+        alike = [difflib.SequenceMatcher(None, each, bare).ratio() for each in near]
+        matches = [each for each, ratio in zip(near, alike, strict=True) if ratio == alike[0]]
+    ordered = sorted(matches, key=lambda spelling: (len(spelling), spelling))
+    return list(dict.fromkeys(spellings[each] for each in ordered))[:3]
 
 
 def _bare(word: str) -> str:
     return "".join(filter(str.isalnum, word.casefold()))
 
 
-def _question(meant: str | None) -> str:
-    return f" (did you mean {meant}?)" if meant else ""
+def _question(meant: Sequence[str]) -> str:
+    return f" (did you mean {' or '.join(meant)}?)" if meant else ""
 
 
-def unknown(what: str, word: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> str:
-    """Return the message about an unknown word, with the closest known word and all known words."""
-    return f"{what} is not known{_question(close(word, known, also))}: there are {', '.join(known)}"
+def unknown(
+    what: str, word: str, known: Iterable[str], also: Mapping[str, str] | None = None, listing: str = ""
+) -> str:
+    """Return the message about an unknown word, with the closest known words, and all of them or where they are listed."""
+    listing = listing or f"there are {', '.join(known)}"
+    return f"{what} is not known{_question(close(word, known, also))}: {listing}"
 
 
 def _listed(parameters: Mapping[str, Any]) -> str:

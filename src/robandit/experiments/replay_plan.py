@@ -18,6 +18,7 @@ from robandit.errors import InvalidInput
 from robandit.experiments.compare_plan import asked_numbers, asked_policies
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.kernel.types import Floats
+from robandit.policies import UCB1, UCBV, Policy
 from robandit.problems import InOrder, Logged, Problem, recorded_problem
 from robandit.recorded import Incomplete, Log, Records, Samples, Table
 from robandit.validation import flag, function, instance, invalid, items_of, text
@@ -37,10 +38,6 @@ _HOW = {
     "difference to the arm with the best mean. Replication 1 starts at the first time, others at random times; they wrap.",
     "rejection": "a choice waits for the next row in which that arm was logged. The rows in between are skipped.",
 }
-_TOLD = (
-    "Policies that need moments get the moments of the record, and UCB-V gets its range. Both were unknown when the record was "
-    "made. UCB1 assumes a range of 1."
-)
 _MIXED_LAWS = "Results of the mode bootstrap mix the rewards from before and after the changes."
 _MIXED_REGRET = (
     "The mode rejection reads the log in its order, but its regret has the means of the whole log, which mix what arms gave before "
@@ -136,8 +133,30 @@ def replayed(
         played.append(Played(f"{name}, {mode}", problem, pulls, reference))
         notes.append(note)
     verdict = str(Verdict(_resolution(samples, table, log, records.minimize), drift))
-    notes += [*references.notes, _TOLD, verdict, *more]
+    notes += [*references.notes, *_told(chosen), verdict, *more]
     return planned(played, chosen, replications=replications, seed=seed, notes=notes, cautions=cautions)
+
+
+def _told(policies: Sequence[Policy]) -> list[str]:
+    """Return the note about what the policies know of the record, or nothing if they know nothing."""
+    inner = [getattr(policy, "of", policy) for policy in policies]
+    moments = any({"u", "v", "kappa"}.intersection(policy.facts.knows) for policy in inner)
+    ranges = any(isinstance(policy, UCBV) for policy in inner)
+    notes = []
+    if moments and ranges:
+        notes.append(
+            "Policies that need moments get the moments of the record, and UCB-V gets its range. Both were unknown when the "
+            "record was made."
+        )
+    elif moments:
+        notes.append(
+            "Policies that need moments get the moments of the record, which were unknown when the record was made."
+        )
+    elif ranges:
+        notes.append("UCB-V gets the range of the record, which was unknown when the record was made.")
+    if any(isinstance(policy, UCB1) for policy in inner):
+        notes.append("UCB1 assumes a range of 1.")
+    return [" ".join(notes)] if notes else []
 
 
 def table_unasked(records: Records, rows: int) -> MaybeTable:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from robandit.errors import CorruptFile, InvalidInput, NewerFile, formatted
+from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, formatted
 from robandit.experiments import spec_entries as entries
 from robandit.experiments.plan import MOST_REPLICATIONS, LeftOut, Plan, Played, name_clash, planned
 from robandit.experiments.spec_entries import RULES, VERSION, Misplaced, PolicyEntry, ProblemEntry, misplaced
@@ -195,7 +195,12 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
     """Read the spec in a TOML file. This runs the modules that it imports."""
-    content = read(path)
+    try:
+        content = read(path)
+    except FileError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        raise FileError(f"{error}; `robandit spec init` writes an example") from error.__cause__
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -83,7 +83,8 @@ class Ledger:
     def _why_not_open(self, life: str, number: int, weighted: bool) -> str:
         if number < self.issued.get(life, 0):
             return "is closed: it was already rewarded or expired"
-        cause = "was never made by this bandit, but by another one, such as a copy, or a process that was not saved"
+        cause = "is not known to this bandit: use an id that its decide() returned. A copy, or a process that was not saved, may "
+        cause += "have made it"
         if life in self.issued:
             cause = "is unknown here: it was made after this state was saved"
         if weighted:

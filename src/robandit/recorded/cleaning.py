@@ -168,13 +168,16 @@ class Pass:
         self._count += bad.size
         for row in bad[: EXAMPLES - len(self._examples)].tolist():
             chance = 1.0 if chances is None else float(chances[row])
-            self._examples.append((int(rows[row]), _fault(frame.row(row, named=True), float(rewards[row]), chance)))
+            self._examples.append(
+                (int(rows[row]), _fault(frame.row(row, named=True), float(rewards[row]), chance, self._records.noun))
+            )
 
     def _finish(self, rows: int) -> None:
         suspects = sorted({*self._empty, *(row for row, _ in self._examples)})
         numbers = self._reader.locate(suspects) if suspects else {}
         blank = {row for row in self._empty if numbers.get(row, (0, False))[1]}
-        empty = [(row, ("the arm and the reward are missing", "")) for row in self._kept_empty if row not in blank]
+        noun, option = self._records.noun, self._records.option
+        empty = [(row, (f"the arm and the {noun} are missing", "")) for row in self._kept_empty if row not in blank]
         rows -= len(blank)
         if self._where is not None:
             dropped = self._dropped + len(set(self._empty) - set(self._kept_empty) - blank)
@@ -198,11 +201,12 @@ class Pass:
         if not rows:
             raise InvalidInput(f"{self._source} has the columns {self._columns} but no rows: it must have at least one")
         alone = self._records.arm == self._records.reward  # see `OneArm`
-        needs = f"a finite number in {self._records.reward!r}" if alone else "an arm and a finite number as its reward"
+        needs = f"a finite number in {self._records.reward!r}" if alone else f"an arm and a finite number as its {noun}"
         if not self.n.any():
+            way_out = f"name another with {option}" if alone else f"name others with arm= (--arm) and {option}"
             raise InvalidInput(
                 f"{self._source} has no good row: {self.bad}. Each row needs {needs}. The columns "
-                f"are {self._columns}; name others with arm= and reward= (--arm, --reward)"
+                f"are {self._columns}; {way_out}"
             )
         if count and not self._records.skip_bad:
             raise InvalidInput(
@@ -217,34 +221,34 @@ def _empty(frame: pl.DataFrame) -> NDArray[np.bool_]:
     return (frame["arm"].is_null() & reward.is_null()).to_numpy()
 
 
-def _fault(row: Mapping[str, Any], reward: float, chance: float) -> tuple[str, str]:
-    """Return the fault of a row, and a hint that a message gives only once."""
+def _fault(row: Mapping[str, Any], reward: float, chance: float, noun: str) -> tuple[str, str]:
+    """Return the fault of a row, and a hint that a message gives only once. ``noun`` is what it calls a reward."""
     if not row["arm"]:
         return "the arm is missing", ""
     if not math.isfinite(reward):
-        return _not_a_number("reward", row, reward)
+        return _not_a_number("reward", row, reward, noun)
     if abs(reward) > LARGEST_REWARD:
-        return f"the reward {reward:g} is beyond +-{LARGEST_REWARD:g}", ", too large to square; scale all rewards down"
+        return f"the {noun} {reward:g} is beyond +-{LARGEST_REWARD:g}", f", too large to square; scale all {noun}s down"
     if not playable(reward):
-        hint = ", too small to square; scale all rewards up, or write 0"
-        return f"the reward {reward:g} is smaller than {SMALLEST_REWARD:g}", hint
+        hint = f", too small to square; scale all {noun}s up, or write 0"
+        return f"the {noun} {reward:g} is smaller than {SMALLEST_REWARD:g}", hint
     if "time" in row and (row["time"] is None or row["time"] != row["time"] or not str(row["time"]).strip()):
         return "the time is missing", ""
     if not math.isfinite(chance):
-        return _not_a_number("propensity", row, chance)
+        return _not_a_number("propensity", row, chance, "propensity")
     return f"the propensity {chance:g} must be > 0 and <= 1", ""
 
 
-def _not_a_number(role: str, row: Mapping[str, Any], number: float) -> tuple[str, str]:
+def _not_a_number(role: str, row: Mapping[str, Any], number: float, noun: str) -> tuple[str, str]:
     value = row.get(f"{role} text", row[role])
     text = "" if value is None else str(value).strip()
     if not text:
-        return f"the {role} is missing", ""
+        return f"the {noun} is missing", ""
     if math.isinf(number):
-        return f"the {role} {text[:40]} is infinite", ""
+        return f"the {noun} {text[:40]} is infinite", ""
     if text.lower().lstrip("+-") == "nan":
-        return f"the {role} is NaN", ""
-    return f"the {role} {text[:40]!r} is not a number", _hint(text)
+        return f"the {noun} is NaN", ""
+    return f"the {noun} {text[:40]!r} is not a number", _hint(text)
 
 
 def _hint(text: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from robandit.errors import CorruptFile, FileError, RobanditError
+from robandit.files import way_out
 
 if TYPE_CHECKING:
     import polars as pl
@@ -102,7 +103,7 @@ def reading_errors(source: str) -> Iterator[None]:
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, EOFError, zlib.error, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # without errno, the content is wrong
-            raise FileError(f"{source} cannot be read: {error.strerror}") from error
+            raise FileError(f"{source} cannot be read: {error.strerror}{way_out(error)}") from error
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if isinstance(error, pl.exceptions.PanicException):
             reason = f"it is damaged ({reason})"

@@ -137,6 +137,8 @@ class Records:
         self.reward = roles["reward"]
         self.time = roles.get("time")
         self.propensity = roles.get("propensity")
+        # What messages call a reward, and the option that names its column.
+        self.noun, self.option = "reward", "reward= (--reward)"
 
     def __repr__(self) -> str:
         """Name the source and the columns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -19,6 +20,8 @@ from robandit.decisions.settings import (
     MOST_OPEN,
     SHORTEST_WINDOW,
 )
+from robandit.errors import formatted
+from robandit.experiments.notation import unknown
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.service.problems import Problem, Refusal
 
@@ -447,12 +450,13 @@ encode = _encoder.encode
 def decoder(kind: type[Body]) -> Any:
     """Return a function that decodes the body of a request, and refuses one that does not fit."""
     decode = msgspec.json.Decoder(kind).decode
+    known = tuple(field.encode_name for field in msgspec.structs.fields(kind))
 
     def decoded(body: bytes) -> Body:
         try:
             return decode(body)
         except msgspec.ValidationError as error:
-            raise _wrong(str(error)) from None
+            raise _wrong(str(error), known) from None
         except msgspec.DecodeError as error:
             if not body:
                 raise Refusal("malformed", "The body is empty: this call needs JSON") from None
@@ -466,8 +470,11 @@ def decoder(kind: type[Body]) -> Any:
     return decoded
 
 
-def _wrong(error: str) -> Refusal:
-    """Return msgspec's message in our words: "value must be a number, not a string"."""
+def _wrong(error: str, known: Sequence[str]) -> Refusal:
+    """Return msgspec's message in our words: "value must be a number, not a string". ``known`` are the fields of the body."""
+    if extra := re.fullmatch("Object contains unknown field `(.*)`", error, re.DOTALL):
+        name = extra[1][:LONGEST_QUOTE]
+        return Refusal("invalid", unknown(f"field {formatted(name)}", name, known), parameter=name)
     text, _, place = error.partition(" - at ")
     field = place.strip("`").removeprefix("$").lstrip(".")
     if text.endswith("out of range"):

@@ -89,6 +89,7 @@ def leaderboard(standing: Standing) -> Board:
         },
         words=("policy", "must know"),
         spare=("95 % interval", "ns/pull", "must know", "of random"),
+        about=_letters(rows),
     )
 
 
@@ -122,6 +123,7 @@ def _replayed(standing: Standing) -> Board:
         },
         words=("policy", "must know"),
         spare=("ns/pull", "must know", "of random", "worst regret"),
+        about=_letters(rows),
     )
 
 
@@ -143,16 +145,18 @@ def _speed(ns_per_pull: float) -> str:
 
 
 def _marks(standing: Standing) -> list[str]:
-    """Return the explanations of the marks and letters in a table."""
+    """Return the explanations of the marks in a table."""
     rows, planned = standing.rows, standing.results.plan.replications
     notes = []
     if any(row["assumption_met"] is False for row in rows):
         notes.append("* marks policies whose assumption fails on this problem.")
-    if any("horizon" in row["knows"] for row in rows):
-        notes.append("T is the horizon.")
     if any(row["replications"] < planned for row in rows):
         notes.append("(n) means that only n replications are done.")
     return notes
+
+
+def _letters(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    return {"must know": "T is the horizon."} if any("horizon" in row["knows"] for row in rows) else {}
 
 
 def _name(row: dict[str, Any], planned: int) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from robandit.cli.terminal.guard import shown, write_line
@@ -40,6 +41,8 @@ class Board:
     """Names of the columns whose cells may be folded."""
     spare: tuple[str, ...] = ()
     """Names of the columns that may be hidden, the first to hide first."""
+    about: Mapping[str, str] = field(default_factory=dict)
+    """Sentences of the note about one column each, which are left out if it is hidden."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the table for Rich."""
@@ -64,8 +67,9 @@ class Board:
     def _table(self, hidden: list[str], widest: int) -> Table:
         from rich.text import Text
 
+        about = "".join(f" {sentence}" for name, sentence in self.about.items() if name not in hidden)
         more = f" Columns hidden to fit the screen: {', '.join(hidden)}." if hidden else ""
-        table = new_table(self.title, self.note + more)
+        table = new_table(self.title, self.note + about + more)
         columns = {name: cells for name, cells in self.columns.items() if name not in hidden}
         for name, texts in columns.items():
             cells = columns[name] = [visible(text) for text in texts]
