@@ -46,16 +46,18 @@ def serve(bandit: rb.Bandit, seed: int) -> None:
 bandit, done = router(), threading.Event()
 saver = threading.Thread(target=save_regularly, args=(bandit, done))
 saver.start()
-with ThreadPoolExecutor(8) as pool:
-    list(pool.map(serve, [bandit] * 8, range(8)))
-    if "sa" not in bandit.arms:
-        bandit.add_arm("sa")  # a fourth server, an hour later
-        bandit.pause_arm("asia")  # under maintenance
-        list(pool.map(serve, [bandit] * 8, range(8, 16)))
-        bandit.retire_arm("eu")
-        bandit.resume_arm("asia")
-done.set()
-saver.join()
+try:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(serve, [bandit] * 8, range(8)))
+        if "sa" not in bandit.arms:
+            bandit.add_arm("sa")  # a fourth server, an hour later
+            bandit.pause_arm("asia")  # under maintenance
+            list(pool.map(serve, [bandit] * 8, range(8, 16)))
+            bandit.retire_arm("eu")
+            bandit.resume_arm("asia")
+finally:
+    done.set()
+    saver.join()
 
 late = bandit.decide()
 bandit.save(FILE)  # then the process ends: a deployment, a power failure

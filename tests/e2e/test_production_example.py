@@ -28,6 +28,15 @@ def test_the_example_runs_and_continues_where_it_stopped(tmp_path):
     assert second["sa"] - first["sa"] > 0.75 * 2000
 
 
+def test_an_error_ends_the_example(tmp_path):
+    """The thread that saves must not keep the program alive."""
+    broken = tmp_path / "broken.py"
+    broken.write_text(EXAMPLE.read_text(encoding="utf-8").replace('"us": 1.0, ', ""), encoding="utf-8")
+    done = subprocess.run([sys.executable, broken, tmp_path], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 1
+    assert done.stderr.endswith("KeyError: 'us'\n")
+
+
 def test_the_example_is_short():
     lines = [line for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if line.strip()]
     assert len(lines) <= 60

@@ -16,7 +16,7 @@ from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.recommend import UNDECIDED, Recommendation, advise
 from robandit.diagnostics.resolution import Resolution, limits, resolution
 from robandit.diagnostics.samples import floats
-from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, tail_path
+from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, Variance, tail_path
 from robandit.diagnostics.timeline import Drift, Timeline, Verdict
 from robandit.errors import InvalidInput, NoThresholdError, formatted
 from robandit.kernel.types import Floats
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 DELTA = 0.05
 SEED = 8
-Variance = Literal["light", "finite", "infinite", "undecided", "unknown"]
 _HEAVY: tuple[Variance, ...] = ("infinite", "undecided", "finite")  # the _heaviest first
 
 
@@ -68,32 +67,13 @@ class Tail:
 
     @property
     def variance(self) -> Variance:
-        """What the interval of the stated index says of the variance on this side: the side that it excludes is not possible."""
-        index = self.stated
-        if math.isnan(index.index):
-            return "unknown"
-        if index.light:
-            return "light"
-        return "finite" if index.low > 2.0 else "infinite" if index.high < 2.0 else "undecided"
+        """What the interval of the stated index says of the variance on this side."""
+        return self.stated.variance
 
     @property
     def words(self) -> str:
-        """The verdict, as a phrase. An interval is not a proof, so it says "probably"."""
-        index = self.stated
-        if self.variance == "unknown":
-            return f"unknown: {index.note}"
-        if self.variance == "light":
-            return "no heavy tail visible" + (f": {index.note}" if index.note else "")
-        verdict = {
-            "finite": "heavy, but the variance is likely finite",
-            "infinite": "heavy: the variance is likely infinite",
-            "undecided": "the variance may be infinite",
-        }[self.variance]
-        if index.high <= 1.0:
-            verdict = "so heavy that there is probably no mean"
-        elif index.low <= 1.0:
-            verdict += ", and there may be no mean"
-        return f"{verdict} (index {index.interval})"
+        """The verdict of the stated index, as a phrase."""
+        return self.stated.words
 
 
 @dataclass(frozen=True, kw_only=True)

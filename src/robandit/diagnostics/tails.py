@@ -38,6 +38,7 @@ from robandit.wording import counted
 LEAST = 50  # values on a side; with fewer, k is below 14 and intervals are too wide to be useful
 METHODS = ("hill", "moment", "pickands")  # those with a k, and so with a path
 Method = Literal["gpd", "hill", "moment", "pickands"]
+Variance = Literal["light", "finite", "infinite", "undecided", "unknown"]
 REACH = {"hill": 1, "moment": 1, "pickands": 4}  # the number of largest values used, divided by k (1: k + 1 values)
 FIRST = 5  # the smallest k of a path; below it, intervals are too wide to be useful
 
@@ -74,6 +75,33 @@ class TailIndex:
             return ""
         low, high = (f"{end:.2f}" if end < 10.0 else f"{end:.3g}" for end in (self.low, self.high))
         return f"above {low}" if self.high == math.inf else f"{low} to {high}"
+
+    @property
+    def variance(self) -> Variance:
+        """What the interval says of the variance on this side: the side that it excludes is not possible."""
+        if math.isnan(self.index):
+            return "unknown"
+        if self.light:
+            return "light"
+        return "finite" if self.low > 2.0 else "infinite" if self.high < 2.0 else "undecided"
+
+    @property
+    def words(self) -> str:
+        """The verdict, as a phrase. An interval is not a proof, so it says "likely"."""
+        if self.variance == "unknown":
+            return f"unknown: {self.note}"
+        if self.variance == "light":
+            return "no heavy tail visible" + (f": {self.note}" if self.note else "")
+        verdict = {
+            "finite": "heavy, but the variance is likely finite",
+            "infinite": "heavy: the variance is likely infinite",
+            "undecided": "the variance may be infinite",
+        }[self.variance]
+        if self.high <= 1.0:
+            verdict = "so heavy that there is probably no mean"
+        elif self.low <= 1.0:
+            verdict += ", and there may be no mean"
+        return f"{verdict} (index {self.interval})"
 
     def __str__(self) -> str:
         """Return the index and its interval, or the reason why there is none."""

@@ -10,6 +10,7 @@ import pytest
 
 from helpers.serving import Clock, Local
 from helpers.visiting import Person, words
+from robandit.laws import Pareto
 from robandit.service import experiments
 from robandit.service.dashboard import experiment_page, looks, pages
 
@@ -46,7 +47,7 @@ def test_the_page_shows_what_the_interface_says(local, person):
         r"decisions 151 rewards 150 rewards per second [\d.]+ open decisions 1 expired 0 late rewards 0", text
     )
     assert "costs in ms, minimised; policy: AdaKL-UCB" in text
-    assert "mean, ms" in text
+    assert "traffic rewards trimmed mean, ms 95 % limits" in text
     for arm in shown["arms"]:
         assert f"{arm['arm']} " in text
         assert f"{arm['pulls']:,}" in text
@@ -55,6 +56,17 @@ def test_the_page_shows_what_the_interface_says(local, person):
     assert "left open" in text
     assert shown["settings"]["policy"] in text
     assert "reward window 1 min" in text
+
+
+def test_tails_are_described_in_the_words_of_diagnose(local, person):
+    local.call("PUT", P, {"arms": ["a"], "minimize": True, "seed": 1})
+    costs = Pareto(tail=1.5).sample(150, seed=0).tolist()
+    play(local, 150, value=costs.__getitem__)
+    (tails,) = local.call("GET", P).json["diagnosis"]["tails"]
+    low = tails["right"]["low"]
+    assert low < 1.0
+    text = words(person.get("/experiments/p").body)
+    assert f"the variance may be infinite, and there may be no mean (index above {low:.2f})" in text
 
 
 def test_before_the_first_decision(local, person):
@@ -185,6 +197,7 @@ def test_a_decision_is_explained(local, person):
     for arm in known["arms"]:
         assert f"{arm['arm']} {'chosen ' if arm['arm'] == 'b' else ''}{arm['pulls']} " in text
         assert f"{arm['policy']['mean']:.4g}" in text
+    assert "arm rewards estimated mean, ms index, ms threshold, ms share trimmed" in text
     assert f"event {known['seq']}" in text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from robandit.notebook import escaped
@@ -34,9 +35,9 @@ async def decision(site: Site, visit: Visit) -> Answer:
 <h1 class="title">Decision <code>{escaped(id)}</code></h1>
 {_story(made, experiment.settings.unit, _reason(made, minimize=experiment.settings.minimize))}
 <h2>What was known then</h2>
-{_arms(made)}
+{_arms(made, (*experiment.bandit.policy.signed_columns, "threshold"), experiment.settings.unit)}
 <p class="note">The arms right before the decision, with the policy's own numbers. Version {escaped(made.version)} decided;
-the numbers are computed again from the log. The means of the experiment's page are trimmed in another way.</p>
+the numbers are computed again from the log. The policy's estimate of a mean is not the trimmed mean of the experiment's page.</p>
 <h2>Context</h2>{_context(made.context)}
 <h2>Details</h2>{definitions(facts, "settings")}"""
     return page(visit, f"Decision {id[:40]}", main)
@@ -79,7 +80,8 @@ def _story(made: bodies.Explanation, unit: str, reason: str) -> str:
     return f'<div class="verdict"><p>{lines[0]} {badge(made.status)}</p>{"".join(f"<p>{line}</p>" for line in lines[1:])}</div>'
 
 
-def _arms(made: bodies.Explanation) -> str:
+def _arms(made: bodies.Explanation, measured: Collection[str], unit: str) -> str:
+    """Return the table of the arms. The columns ``measured`` have the unit of the rewards."""
     names = list(dict.fromkeys(name for arm in made.arms for name in arm.policy))
     rows = []
     for arm in made.arms:
@@ -89,7 +91,14 @@ def _arms(made: bodies.Explanation) -> str:
         rows.append(
             f'<tr><th scope="row"><bdi>{escaped(arm.arm)}</bdi> {" ".join(badges)}</th><td>{arm.pulls:,}</td>{numbers}</tr>'
         )
-    return table("Arms", dict.fromkeys(["arm", "rewards", *(name.replace("_", " ") for name in names)], ""), rows)
+    heads = (_head(name, unit if name in measured else "") for name in names)
+    return table("Arms", dict.fromkeys(["arm", "rewards", *heads], ""), rows)
+
+
+def _head(name: str, unit: str) -> str:
+    """Return the title of a column of the policy, with the unit of its numbers."""
+    title = "estimated mean" if name == "mean" else name.replace("_", " ")
+    return f"{title}, {unit}" if unit else title
 
 
 def _number(value: Any) -> str:

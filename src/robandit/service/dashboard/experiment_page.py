@@ -167,7 +167,7 @@ def _arms(summary: bodies.Summary, study: Study | None, used: Mapping[str, int],
         "arm": "",
         "traffic": "bar",
         "rewards": "",
-        f"mean{unit}": "",
+        f"trimmed mean{unit}": "",
         "95 % limits": "",
         "mean and limits": "interval",
     }
@@ -218,8 +218,8 @@ def _tails(study: Study | None) -> str:
         shown = more(f"Tails of {min(MOST_ROWS, len(diagnosis.arms))} arms", shown)
     advice = "".join(f"<p>{escaped(' '.join(line.split()))}</p>" for line in str(diagnosis.advice).split("\n  - "))
     return (
-        f'{shown}<p class="note">The tail index with its 95 % interval. Below 2, the variance is infinite; below 1, so is '
-        "the mean.</p>"
+        f'{shown}<p class="note">The tail index is given by its 95 % interval: the lower it is, the heavier is the tail. Below 2, '
+        "the variance is infinite; below 1, so is the mean.</p>"
         f"<p>{escaped(diagnosis.policy.name)}: {escaped(diagnosis.words())}.</p>"
         f"{more('Which policy suits these rewards', advice)}"
     )
@@ -228,8 +228,7 @@ def _tails(study: Study | None) -> str:
 def _tail(tail: TailIndex | None) -> str:
     if tail is None or math.isnan(tail.index):
         return '<span class="muted">too few rewards</span>'
-    heavy = f" {badge('infinite variance', 'heavy')}" if tail.high < 2.0 else ""
-    return f"{escaped(str(tail))}{heavy}"
+    return escaped(tail.words)
 
 
 def _recent(summary: bodies.Summary, recent: Sequence[Recent]) -> str:
