@@ -442,7 +442,7 @@ class Health(msgspec.Struct, kw_only=True):
     version: str
 
 
-Body = TypeVar("Body")
+Body = TypeVar("Body", bound=msgspec.Struct)
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
 
