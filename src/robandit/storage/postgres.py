@@ -599,6 +599,8 @@ def _migrate(db: Connection, name: str, create: bool, new: bool) -> None:
     if encoding != "UTF8":
         raise StoreError(f"{name} has the encoding {encoding}: create the database with ENCODING 'UTF8'")
     with db.transaction():
+        # Nobody waits for a turn here, and a start on a busy machine may take longer than a turn.
+        db.execute("SET LOCAL idle_in_transaction_session_timeout = '30s'")
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         found = {row[0] for row in db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'robandit'")}
         version = 0
