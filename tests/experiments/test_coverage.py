@@ -126,7 +126,7 @@ def test_wrong_input(wrong, says):
 def test_the_files(small, tmp_path):
     write_coverage(small, tmp_path, delta=0.05, trials=TRIALS, command="a command")
     text = (tmp_path / "coverage.md").read_text()
-    assert "Made by `a command`" in text
+    assert "Written by `a command`" in text
     assert text.count("\n| adaptive, upper |") == 1
     drawn = (tmp_path / "coverage.svg").read_bytes()
     assert drawn == draw_coverage(small), "the same bytes again"

@@ -422,7 +422,7 @@ def test_parameters_of_the_inner_policy_are_filled_in():
     assert (policy.u, policy.eps) == (policy.of.u, policy.of.eps)
     assert policy.prepared(50).of.horizon == policy.prepared(50).longest == 50
     assert not hasattr(policy, "nonsense")
-    with pytest.raises(InvalidInput, match="cannot play before"):
+    with pytest.raises(InvalidInput, match="cannot play without"):
         rb.Probing(rb.RobustMOSS()).prepared(50)
     plain = Plain(policy, 2, horizon=50)
     for _ in range(50):
