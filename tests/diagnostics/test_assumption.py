@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from helpers.amount import amount
 from helpers.invalid import assert_invalid
 from helpers.samples_of import ALL, LEFT, RIGHT, SYMMETRIC, drawn
 from robandit.diagnostics import truncated_nonpositivity
@@ -156,7 +157,7 @@ def test_laws_whose_mean_is_0_thanks_to_rare_losses_are_the_known_weakness():
     st.lists(st.floats(-100.0, 100.0, width=32), min_size=1, max_size=60),
     st.sampled_from([1e-200, 0.25, 8.0, 2.0**900]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=amount(30, 60), deadline=None)
 def test_units_do_not_matter(values, unit):
     x = np.array(values)
     one, other = truncated_nonpositivity(x, 1.0), truncated_nonpositivity(x * unit, unit)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.amount import amount
 from robandit.estimators import catoni_root
 from robandit.estimators.roots import row_roots
 
@@ -65,7 +66,7 @@ def test_wrong_starts_do_not_matter():
         assert row_roots(x, np.ones(1), starts=np.array([start]))[0] == pytest.approx(-6.728707659931e17, rel=1e-11)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=amount(75, 150), deadline=None)
 @given(
     clusters=st.lists(
         st.tuples(st.floats(-1.0, 1.0), st.floats(0.0, 1e-3), st.integers(1, 12)),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import robandit as rb
+from helpers.amount import amount
 from robandit import suites
 from robandit.cli import spec as cli
 from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, NotApplicable
@@ -411,7 +412,7 @@ WRONG = {
 
 
 @given(valid, st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=amount(30, 60), deadline=None)
 def test_any_corruption_is_rejected_with_its_line(spec, data):
     text = spec.to_toml().splitlines()
     starts = [i for i, line in enumerate(text) if re.match(r"\w+ = ", line)]

@@ -136,7 +136,7 @@ def test_moments_about_a_point_agree_with_mpmath(
     assert law.absolute_moment(order, about) == pytest.approx(float(reference), rel=1e-9)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=amount(30, 60), deadline=None, derandomize=True)
 @given(
     tail=st.floats(0.3, 8.0),
     share=st.floats(0.05, 0.999),

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.rewards import KINDS
 from references.slow_adar_ucb import SlowAdaRUCB
@@ -95,7 +96,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=amount(150, 300), deadline=None, derandomize=True)
 @given(ACTIONS)
 def test_bookkeeping_of_pulls(actions):
     """Against a model: a pull is for the stream with fewer of its arm's pulls that were not lost; the clock counts rounds begun."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.amount import amount
 from helpers.invalid import assert_invalid
 from robandit.errors import InvalidInput
 from robandit.problems import eps_adaptive_pair, hard_gap, lower_bound_family, u_adaptive_pair
@@ -65,7 +66,7 @@ def test_theorem_4_hard_gap() -> None:
     assert exponent == pytest.approx(0.125)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=amount(30, 60), deadline=None, derandomize=True)
 @given(eps=st.floats(0.1, 1.0), u=st.floats(0.01, 100.0), ratio=st.floats(1.0, 1e4), share=st.floats(0.01, 1.0))
 def test_every_instance_respects_its_moment_bound(eps: float, u: float, ratio: float, share: float) -> None:
     delta = 0.4999 * share * u ** (1.0 / (1.0 + eps))
@@ -78,7 +79,7 @@ def test_every_instance_respects_its_moment_bound(eps: float, u: float, ratio: f
     assert family.means == pytest.approx([-2.0 * delta / 3.0, -delta / 3.0, -delta])
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=amount(30, 60), deadline=None, derandomize=True)
 @given(eps=st.floats(0.2, 1.0), share=st.floats(0.1, 0.9), delta=st.floats(0.01, 0.5))
 def test_theorem_3_moments(eps: float, share: float, delta: float) -> None:
     first, second = eps_adaptive_pair(delta, eps, share * eps)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.amount import amount
 from helpers.rewards import rewards_within
 from robandit.recorded import gather
 from robandit.recorded.gather import Lowest, Sample, Sums
@@ -78,7 +79,7 @@ def test_many_rows_give_the_lowest_keys(monkeypatch: pytest.MonkeyPatch) -> None
             assert most_held < 4_000  # of 40,000
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=amount(30, 60), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-4, 4)), max_size=80), st.integers(1, 9), st.integers(1, 11))
 def test_the_lowest_with_ties(rows: list[tuple[int, int]], most: int, batch: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -93,7 +94,7 @@ def test_the_lowest_with_ties(rows: list[tuple[int, int]], most: int, batch: int
         assert sorted(values[arm].tolist()) == sorted(float(v) for code, v in rows if code == arm)[:most]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=amount(30, 60), deadline=None)
 @given(st.lists(st.lists(st.tuples(st.integers(0, 2), rewards_within()), max_size=30), min_size=1, max_size=5))
 def test_sums(batches: list[list[tuple[int, float]]]) -> None:
     sums = Sums()

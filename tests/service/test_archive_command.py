@@ -130,7 +130,8 @@ def test_archiving_while_a_server_runs(tmp_path, typed, location, clock):
         words = ("archive", tmp_path / "old", "--days", "1", "--store", location)
         if location.startswith("sqlite:"):
             with pytest.raises(
-                StoreError, match=r"a server uses sqlite:.*: stop it first, because only one server or command may change"
+                StoreError,
+                match=r"a server uses sqlite:.*: stop it first, because only one server or command may change",
             ):
                 typed(*words)
         else:

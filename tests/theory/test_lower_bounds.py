@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
+from helpers.amount import amount
 from robandit.errors import InvalidInput
 from robandit.problems import hard_gap, lower_bound_family
 from robandit.theory.lower_bounds import (
@@ -43,7 +44,7 @@ def test_minimax_from_the_problems_themselves() -> None:
     assert rounded < exact
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=amount(30, 60), deadline=None, derandomize=True)
 @given(
     eps=orders, u=st.floats(1e-3, 1e3), scale=st.floats(0.1, 10.0), arms=st.integers(2, 50), t=st.integers(100, 10**7)
 )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers.amount import amount
 from robandit.errors import NoThresholdError
 from robandit.estimators import trimming_threshold
 from robandit.estimators.formulas.threshold import C
@@ -29,12 +30,12 @@ def test_it_holds() -> None:
     assert find_statements(["prop-9"], [STATEMENT]) == (STATEMENT,)
 
 
-@pytest.mark.parametrize("factor", [1.0 + 1e-9, 1.0 - 1e-9])
+@pytest.mark.parametrize("factor", amount([1.0 + 1e-9], [1.0 + 1e-9, 1.0 - 1e-9]))
 def test_a_solver_that_is_slightly_off_fails(factor: float) -> None:
     assert SOLVES in failing(solve=lambda x, delta, c=C: factor * trimming_threshold(x, delta, c=c))
 
 
-@pytest.mark.parametrize("factor", [0.5, 2.0])
+@pytest.mark.parametrize("factor", amount([2.0], [0.5, 2.0]))
 def test_a_solver_that_is_off_does_not_find_where_F_crosses(factor: float) -> None:
     assert {SOLVES, SINGLE} <= failing(solve=lambda x, delta, c=C: factor * trimming_threshold(x, delta, c=c))
 

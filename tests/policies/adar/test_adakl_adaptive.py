@@ -274,7 +274,7 @@ def brute_force(z, n, reach):
     return max([0.0, owed(reach), *(owed(size) for size in np.abs(z) if size >= reach)])
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=amount(150, 300), deadline=None, derandomize=True)
 @given(st.lists(st.floats(-100.0, 100.0).filter(lambda x: abs(x) > 1e-6), max_size=40), st.floats(0.0, 120.0))
 def test_what_an_arm_borrows(values, reach):
     z = np.array(sorted(values, key=abs, reverse=True))
@@ -344,7 +344,7 @@ def test_a_leader_that_is_not_allowed_lends_nothing():
 # --- the left tails ---
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=amount(100, 200), deadline=None, derandomize=True)
 @given(st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=150), st.integers(1, 60))
 def test_the_hill_index(sizes, k):
     lowest, count = np.zeros(left_tail.LOWEST), 0

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.amount import amount
 from robandit.policies.adar import curve as module
 from robandit.policies.adar.clusters import CLUSTER, TERMS, add_near
 from robandit.policies.adar.curve import (
@@ -285,7 +286,7 @@ NUMBERS = st.floats(-1e9, 1e9).filter(lambda x: x == 0.0 or abs(x) > 1e-9)
 SAMPLES = st.lists(NUMBERS, min_size=1, max_size=30)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=amount(100, 200), deadline=None, derandomize=True)
 @given(SAMPLES, SAMPLES, st.floats(0.01, 10.0), st.floats(1.0, 10.0))
 def test_d_grows_with_data_and_falls_with_l(first, more, above, farther):
     """What the cut rests on: today's minimiser at the largest level to come is below every later one."""
@@ -303,7 +304,7 @@ def test_d_grows_with_data_and_falls_with_l(first, more, above, farther):
     assert d(len(z), l2) <= d(len(z), l1) + rounding
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=amount(50, 100), deadline=None, derandomize=True)
 @given(SAMPLES, st.floats(0.01, 50.0), st.floats(0.0, 3.0), st.floats(-2.0, 2.0))
 def test_no_other_l_gives_less(sample, level, factor, elsewhere):
     z = np.array([*sample, 0.0, -1.0])

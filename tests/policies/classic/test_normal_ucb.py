@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.duels import SlowIndexPolicy, duel, stream
 from helpers.rewards import KINDS
@@ -84,7 +85,7 @@ def test_units_and_origin_do_not_matter(kind):
         two.tell(arm, 8.0 * value + 1024.0)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=amount(150, 300), deadline=None, derandomize=True)
 @given(st.integers(3, 10**6), st.floats(0.0, 36.0), st.floats(0.0, 1.0), st.floats(-1e6, 1e6))
 def test_the_line_stays_above_the_index(n, level, share, mean):
     p, s = NormalUCB().params(), NormalUCB().init(2, None)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.duels import SlowIndexPolicy, duel, stream
 from helpers.evaluations import count_evaluations
@@ -163,7 +164,7 @@ def test_estimates_change_nothing():
     assert all((a == b).all() for a, b in zip(before, live.s, strict=True))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=amount(100, 200), deadline=None, derandomize=True)
 @given(st.sampled_from(WORDS), st.integers(1, 10**6), st.integers(3, 10**7), st.floats(0.0, 1.0), st.floats(1.0, 60.0))
 def test_lines_stay_above_and_end_before_a_reward_returns(word, n, t, share, size):
     level, kind = math.log(t), growth_kind(word)

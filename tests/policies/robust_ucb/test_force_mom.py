@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.rewards import KINDS
 from references.slow_force_mom import SlowForceMoM, blocks_of
@@ -245,7 +246,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=amount(75, 150), deadline=None, derandomize=True)
 @given(ACTIONS, st.integers(1, 3))
 def test_bookkeeping(actions, arms):
     """Against a model, with rewards in any order, lost pulls and arms of one's own choice."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import robandit as rb
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.rewards import KINDS
 from references.slow_robust_ucb import Slow
@@ -116,7 +117,7 @@ def test_it_explores_all_arms_alike_while_no_index_is_finite(kind):
 NUMBERS = st.one_of(st.integers(-3, 3).map(float), st.floats(-10, 10), st.floats(-1e-3, 1e-3))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=amount(50, 100), deadline=None, derandomize=True)
 @given(st.lists(st.tuples(NUMBERS, st.floats(0, 5)), min_size=1, max_size=24), st.floats(1e-3, 1e3))
 def test_the_closed_form(blocks, c):
     """The largest y with a median of a - 2 y d - c y^2 that is not negative, by bisection."""

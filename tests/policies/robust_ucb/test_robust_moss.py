@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.duels import duel, stream
 from helpers.rewards import KINDS
@@ -134,7 +135,7 @@ def test_late_rewards_in_any_order():
     assert live.describe()["index"] == pytest.approx(slow.indices())
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=amount(50, 100), deadline=None, derandomize=True)
 @given(st.lists(st.one_of(st.floats(-100, 100), st.just(None)), max_size=120))
 def test_the_heap_gives_back_the_smallest(steps):
     pool, slots = empty_store(2, 1, 4)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.rewards import KINDS
 from references.slow_robust_ucb import Slow, agree, median_of_means, truncated
@@ -106,7 +107,7 @@ def test_a_dropped_outlier_leaves_the_sum_without_it():
     assert live.describe()["mean"][0] == pytest.approx(0.099, rel=1e-15)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=amount(50, 100), deadline=None, derandomize=True)
 @given(
     st.lists(
         st.one_of(st.integers(-2, 2).map(float), st.floats(-1e15, 1e15), st.floats(-10, 10)), min_size=1, max_size=60

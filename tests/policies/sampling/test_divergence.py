@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.amount import amount
 from references.slow_sampling import precise_klinf, slow_klinf
 from robandit.policies.sampling.divergence import (
     AT,
@@ -63,7 +64,7 @@ def test_rewards_that_are_all_below_the_bound_end_at_the_bound():
     assert solved(x, 0.5, 1.0)[0] == pytest.approx(expected, rel=1e-13)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=amount(150, 300), deadline=None, derandomize=True)
 @given(
     st.lists(st.one_of(st.floats(-1e6, 1.0), st.sampled_from([0.0, 1.0, -1.0])), min_size=1, max_size=12),
     st.lists(st.one_of(st.floats(-1e3, 1.0), st.sampled_from([0.0, 1.0])), max_size=5),

@@ -224,7 +224,7 @@ def test_equal_means_of_different_counts_are_equal():
         assert module.excess_of_mean(*pairs[0][:2], 7, *pairs[1][:2], 8) * math.copysign(1.0, value) < 0.0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=amount(100, 200), deadline=None)
 @given(st.floats(-1e100, 1e100), st.integers(1, 10**6), st.floats(-1e100, 1e100), st.integers(1, 10**6))
 def test_means_are_compared_exactly(a, n, b, m):
     found = module.excess_of_mean(a, 0.0, n, b, 0.0, m)

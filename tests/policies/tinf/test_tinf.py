@@ -90,7 +90,7 @@ LOSSES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=amount(75, 150), deadline=None, derandomize=True)
 @given(LOSSES, st.sampled_from([2.0, 1.9, 1.45, 1.01]), st.floats(1e-6, 1e3), st.floats(0, 1))
 def test_weights_are_a_decreasing_law_wherever_the_search_starts(losses, alpha, eta, start):
     x = tsallis_weights(losses, alpha=alpha, eta=eta)
