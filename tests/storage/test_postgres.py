@@ -93,7 +93,7 @@ def test_nobody_listens():
      ("fe_sendauth: no password supplied", "check the user and the password"),
      ('FATAL:  no pg_hba.conf entry for host "10.0.0.7", user "ada", database "x"', "allow this user and address in pg_hba.conf"),
      ('FATAL:  database "x" does not exist', "create it, or correct the address of the store"),
-     ('root certificate file "/root/.postgresql/root.crt" does not exist', "check sslmode and the certificates"),
+     ('root certificate file "/home/ada/.postgresql/root.crt" does not exist', "check sslmode and the certificates"),
      ("server does not support SSL, but SSL was required", "check sslmode and the certificates"),
      ('FATAL:  permission denied for database "x"', "give this user the rights on the database and its schema"),
      ('FATAL:  role "ada" is not permitted to log in', "use another user"),
