@@ -98,7 +98,7 @@ class TailIndex:
             "undecided": "the variance may be infinite",
         }[self.variance]
         if self.high <= 1.0:
-            verdict = "so heavy that there is probably no mean"
+            verdict = "so heavy that there is likely no mean"
         elif self.low <= 1.0:
             verdict += ", and there may be no mean"
         return f"{verdict} (index {self.interval})"
