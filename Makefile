@@ -107,14 +107,14 @@ package: $(READY)  ## build wheel and source distribution into dist/; test the w
 
 # Two runs: compiled, and with hooks and kernels as plain Python (tests/helpers/interpreted.py), because a tracer sees no compiled line.
 # Tracing is slow, so tests that wait for a process may time out; such failures are ignored (-) here, and `make test` decides.
-coverage: $(READY)  ## list the lines that no test runs, including compiled ones; fails below 95 % (half an hour)
+coverage: $(READY)  ## list the lines that no test runs, including compiled ones; fails below 95 % (an hour)
 	@$(PIP) coverage
 	@$(BIN)/python -m coverage erase
 	-@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup
 	-@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup -p helpers.interpreted $(INTERPRETED)
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report --include='src/robandit/cli/*,src/robandit/report/*'
-	@$(BIN)/python -m coverage report --omit='src/robandit/cli/*,src/robandit/report/*' --fail-under=95
+	@$(BIN)/python -m coverage report --include='src/robandit/*' --omit='src/robandit/cli/*,src/robandit/report/*' --fail-under=95
 
 INTERPRETED := tests/kernel/test_random.py tests/policies tests/estimators tests/laws tests/problems tests/simulate/test_simulate.py src/robandit/estimators src/robandit/laws
 
