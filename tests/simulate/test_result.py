@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sys
+from importlib import import_module
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ from helpers.own_policies import Greedy
 from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile
 
 # `robandit.simulate` is the function, so the module is taken from here.
-module = sys.modules["robandit.simulate.result"]
+module = import_module("robandit.simulate.result")
 
 
 def losses():

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from robandit.errors import InvalidInput, InvalidReward
 from robandit.laws import Constant, Gaussian, Pareto
 
 # `robandit.simulate` is the function; the module of that name is found here.
-module = sys.modules["robandit.simulate.simulation"]
+module = import_module("robandit.simulate.simulation")
 MASK = 2**64 - 1
 
 
