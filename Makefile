@@ -51,7 +51,7 @@ precompiled: $(READY)
 test: $(READY) precompiled  ## run the tests
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
-test-long: $(READY) precompiled  ## run the tests, with more repetitions of those that CONTRIBUTING names as slow
+test-long: $(READY) precompiled  ## run the tests, with more repetitions of random tests
 	@ROBANDIT_LONG_TESTS=1 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 test-quick: $(READY)  ## run one case of most tests (under 90 seconds once everything is compiled)
