@@ -11,7 +11,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 # which is machine code, for schemathesis, whose assertions pytest rewrites, and for what is imported by nobody or once.
 BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/(tests?|mypyc?|schemathesis|graphql|jedi|prompt_toolkit|wcwidth)/' $(VENV)/lib src
 
-.PHONY: help demo serve example precompiled test test-long test-quick test-lowest test-newest check crash bench bench-service bench-dashboard coverage bench-peers mutate package docs clean
+.PHONY: help demo serve example precompiled test test-long test-quick front test-lowest test-newest check crash bench bench-service bench-dashboard coverage bench-peers mutate package docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,6 +57,16 @@ test-long: $(READY) precompiled  ## run the tests, with more repetitions of rand
 test-quick: $(READY)  ## run one case of most tests (under 90 seconds once everything is compiled)
 	@$(BIN)/python -m pytest -n auto --dist loadgroup --quick
 
+# As Debian names them, and the command that each of them brings.
+CLIENTS := curl:curl openjdk-17-jdk-headless:java nodejs:node caddy:caddy nginx:nginx
+
+front: $(READY)  ## test the HTTP front with curl, Java, Node, Python, Caddy and nginx; installs them as root with apt-get (three minutes)
+	@missing=$$(for each in $(CLIENTS); do command -v $${each#*:} >/dev/null || echo $${each%:*}; done); \
+	if [ -n "$$missing" ] && command -v apt-get >/dev/null && [ $$(id -u) = 0 ]; then \
+		{ apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends $$missing; } || true; fi
+	@for each in $(CLIENTS); do command -v $${each#*:} >/dev/null || { echo "$${each#*:} not found: install it (Debian: apt-get install $${each%:*}), and run make front again"; exit 1; }; done
+	@ROBANDIT_FRONT_TESTS=1 $(BIN)/python -m pytest tests/front -n 2 --dist loadgroup -rs
+
 check: $(READY)  ## lint, check types and import layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -84,7 +94,7 @@ bench-peers: $(READY)  ## compare speed with other libraries, in temporary envir
 PART := tests/test_import.py tests/live/test_bandit.py tests/test_inputs.py tests/test_files.py tests/simulate/test_simulate.py \
 	tests/cli/test_completion.py tests/e2e/test_package.py tests/estimators tests/experiments/test_golden_files.py \
 	tests/experiments/test_spec.py tests/experiments/test_toml.py tests/kernel tests/laws tests/problems tests/recorded \
-	tests/report/test_figures.py tests/report/test_page.py tests/client tests/decisions tests/storage tests/service
+	tests/report/test_figures.py tests/report/test_page.py tests/client tests/decisions tests/storage tests/service tests/front
 # These need the tools for development.
 PART += $(foreach name,metrics openapi schemathesis,--ignore tests/service/test_$(name).py)
 

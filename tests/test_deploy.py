@@ -210,7 +210,7 @@ def test_replicas_of_compose_read_the_password_from_their_secret(tmp_path):
 
 def test_the_balancer_knows_all_replicas():
     text = (DEPLOY / "Caddyfile").read_text()
-    upstreams = re.findall(r"reverse_proxy (.*?)(?: \{)?$", text, re.MULTILINE)
+    upstreams = re.findall(r"reverse_proxy (?:@\w+ )?(.*?)(?: \{)?$", text, re.MULTILINE)
     assert upstreams == ["robandit-1:8000 robandit-2:8000"] * 2
     assert "health_uri /readyz" in text
     assert COMPOSE["services"]["balancer"]["ports"] == ["127.0.0.1:8000:8000"]

@@ -123,7 +123,8 @@ def test_the_version_is_the_same_everywhere():
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     assert cited[1] == robandit.__version__
     changes = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert changes[0].rstrip(",") == robandit.__version__
+    released = [each for each in changes if each != "Unreleased"]
+    assert released[0].rstrip(",") == robandit.__version__
 
 
 def test_the_lowest_versions_that_are_tested_are_those_that_are_declared():

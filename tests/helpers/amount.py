@@ -3,6 +3,8 @@
 import os
 
 LONG = bool(os.environ.get("ROBANDIT_LONG_TESTS"))
+FRONT = bool(os.environ.get("ROBANDIT_FRONT_TESTS"))
+"""Whether to run the tests of tests/front that take long or need other programs, as `make front` does."""
 
 
 def amount(usual, long):

@@ -95,7 +95,7 @@ class Stream:
 
         async def receive() -> Any:
             nonlocal received
-            if not received:  # as uvicorn does, although the request has no body
+            if not received:  # as servers do, although the request has no body
                 received = True
                 return {"type": "http.request", "body": b"", "more_body": False}
             await self._gone.wait()

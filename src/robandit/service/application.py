@@ -167,26 +167,10 @@ class Service:
             await asyncio.gather(self._loading, return_exceptions=True)
             await self.state.engine.close()
 
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                await self.start()
-                await send({"type": "lifespan.startup.complete"})
-            else:
-                await self.stop()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
-
     # --- requests -------------------------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-            return
-        if scope["type"] != "http":
-            return
         try:
             result = await self._answered(scope, receive)
         except Gone:
@@ -213,6 +197,7 @@ class Service:
         key = _ANYBODY
         if not self._authenticate:
             _check_local(host, origin)
+            scope["known"] = True
         if isinstance(route, Page):
             return await self._page(route, parameters, scope, receive)
         state = self.state
@@ -224,6 +209,7 @@ class Service:
                     if not await state.refresh_access():
                         raise
                     key = state.keys.holder(key_header, self._clock())
+                scope["known"] = True  # see `connection.Connections`
             state.rates.check(key.id)
             if route.path == "/v1/experiments":  # it lists what the key may read
                 access.check_scope(key, route.scope)

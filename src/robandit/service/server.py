@@ -1,4 +1,4 @@
-"""Runs the application with uvicorn: sockets, signals, and the end."""
+"""Runs the application: sockets, signals, and the end."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
-
-import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from robandit.errors import InvalidInput, RobanditError, StoreError
 from robandit.kernel.background import is_busy
 from robandit.service.application import Service
+from robandit.service.connection import Connection, Connections
 from robandit.storage import Store
 
 GRACE = 30  # seconds that calls have to finish after SIGTERM
 BACKLOG = 2_048
-LARGEST_HEAD = 64 << 10
-HEAD_PATIENCE = 30.0  # seconds
+TICK = 0.1  # seconds
+MOST_CONNECTIONS = 10_000
+OWN_FILES = 256  # for the store, compilers and connections that are turned away
 SWITCH = 0.0005  # seconds after which a busy event loop lets the thread go on that stores; Python's 5 ms are as long as a commit
 
 
@@ -63,28 +61,17 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT: then finish the calls, take snapshots and return. Raise the error if the store fails."""
     failures: list[RobanditError] = []
-    server: uvicorn.Server
+    server: Server
 
     def fail(error: RobanditError) -> None:
         failures.append(error)
-        server.should_exit = True
+        server.stop()
 
-    service = Service(store, authenticate=authenticate, rate=rate, on_failure=fail)
-    config = uvicorn.Config(
-        service,
-        http=_Protocol,
-        lifespan="on",
-        proxy_headers=False,
-        access_log=False,
-        log_level="warning",
-        server_header=False,
-        timeout_graceful_shutdown=GRACE,
-        timeout_keep_alive=75,
-    )
-    server = _Server(config, on_start, lambda: service.is_ready and not is_busy(), service.end_streams)
+    server = Server(Service(store, authenticate=authenticate, rate=rate, on_failure=fail))
     sys.setswitchinterval(SWITCH)
     logging.getLogger("psycopg").setLevel(logging.ERROR)  # it warns of lost connections, which we report ourselves
-    server.run(sockets=[listener])
+    with _signals(server.stop), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(server.run(listener, on_start))
     if failures:
         error = failures[0]
         if isinstance(error, StoreError):
@@ -92,117 +79,79 @@ def serve(
         raise error
 
 
-class _Coalesced:
-    """A transport that sends all that is written in one turn of the event loop at once.
-
-    uvicorn writes the head and the body of an answer separately: two system calls, and two packets.
-    """
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        if not self._parts:
-            self._loop.call_soon(self._flush)
-        self._parts.append(data)
-
-    def _flush(self) -> None:
-        if self._parts:
-            data = b"".join(self._parts)
-            self._parts.clear()
-            if not self._transport.is_closing():
-                self._transport.write(data)
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return what makes the event loops of uvloop, which are faster, where it exists."""
+    try:
+        import uvloop
+    except ImportError:  # on Windows
+        return None
+    return uvloop.new_event_loop
 
 
-class _Protocol(HttpToolsProtocol):
-    """HTTP of uvicorn, with a limit of the size of a request's head, and of the time in which it must arrive."""
-
-    _head = 0
-    """The size of the head that is arriving."""
-    _limit: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(_Coalesced(transport, self.loop))  # type: ignore[arg-type]
-        self._limit = self.loop.call_later(HEAD_PATIENCE, self.transport.close)
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        if self._limit is None:
-            self._limit = self.loop.call_later(HEAD_PATIENCE, self.transport.close)
-
-    def on_headers_complete(self) -> None:
-        self._end_limit()
-        super().on_headers_complete()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._limit is None:
-            self._head = 0
-        else:
-            self._head += len(data)
-            if self._head > LARGEST_HEAD:
-                self.transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._end_limit()
-        super().connection_lost(exc)
-
-    def _end_limit(self) -> None:
-        if self._limit is not None:
-            self._limit.cancel()
-            self._limit = None
+@contextmanager
+def _signals(stop: Callable[[], object]) -> Iterator[None]:
+    """Stop at SIGINT and SIGTERM. Only the main thread gets signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-class _Server(uvicorn.Server):
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        on_start: Callable[[], object],
-        is_settled: Callable[[], bool],
-        on_stop: Callable[[], object],
-    ) -> None:
-        super().__init__(config)
-        self._on_start = on_start
-        self._on_stop = on_stop
-        self._is_settled = is_settled
-        self._was_settled = False
+def _most_connections() -> int:
+    """Return how many connections the limit of open files allows, beside those files that the server itself needs."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return MOST_CONNECTIONS
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS if files < 0 else max(16, min(MOST_CONNECTIONS, files - OWN_FILES))
 
-    async def on_tick(self, counter: int) -> bool:
-        """Exclude what was loaded or compiled from garbage collection, which would stop all calls for 50 to 200 ms."""
-        settled = self._is_settled()
-        if settled and not self._was_settled:
-            gc.freeze()
-        self._was_settled = settled
-        return await super().on_tick(counter)
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        if self.started:
-            self._on_start()
+class Server:
+    """Accepts connections for the application, and ends in order."""
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Wait for the calls that are being answered."""
-        self._on_stop()
-        await super().shutdown(sockets=sockets)
+    def __init__(self, service: Service) -> None:
+        """Keep the application. `run` starts it."""
+        self._service = service
+        self._stops = 0
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Stop at SIGINT and SIGTERM, and end normally. (uvicorn would raise the signal again.)"""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def stop(self) -> None:
+        """End: after the calls that are being answered, and at once if asked again. Signal handlers may call it."""
+        self._stops += 1
+
+    async def run(self, listener: socket.socket, on_start: Callable[[], object] = lambda: None) -> None:
+        """Serve until `stop`."""
+        loop = asyncio.get_running_loop()
+        connections = Connections(self._service, _most_connections())
+        await self._service.start()
+        # asyncio accepts a whole backlog in one turn, before any connection can be closed: descriptors would run out.
+        accepting = await loop.create_server(lambda: Connection(connections, loop), sock=listener, backlog=1)
+        listener.listen(BACKLOG)
+        on_start()
+        ticks, was_settled = 0, False
+        while not self._stops:
+            if ticks % 10 == 0:
+                connections.tick(loop.time())
+            # Exclude what was loaded or compiled from garbage collection, which would stop all calls for 50 to 200 ms.
+            settled = self._service.is_ready and not is_busy()
+            if settled and not was_settled:
+                gc.collect()  # what is garbage now would stay for ever
+                gc.freeze()
+            was_settled = settled
+            ticks += 1
+            await asyncio.sleep(TICK)
+        accepting.close()
+        self._service.end_streams()
+        connections.shut_down()
+        until = loop.time() + GRACE
+        while not connections.is_empty and self._stops < 2 and loop.time() < until:
+            connections.tick(loop.time())
+            await asyncio.sleep(TICK)
+        for task in connections.tasks:
+            task.cancel()
+        await self._service.stop()
