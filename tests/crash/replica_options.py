@@ -78,8 +78,8 @@ def _early_acknowledgement() -> None:
 
     take_effect = replica._Call.take_effect
 
-    def and_answer(self: Any, experiment: Any) -> None:
-        take_effect(self, experiment)
+    def and_answer(self: Any, experiment: Any) -> Any:
+        yield from take_effect(self, experiment)
         self.finish()
 
     replica._Call.take_effect = and_answer  # type: ignore[method-assign]

@@ -3,56 +3,29 @@
 import asyncio
 import hashlib
 import random
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 
 import apsw
 import msgspec
 import pytest
 
+from helpers.engines import SETTINGS
+from helpers.engines import running_engine as running
 from helpers.serving import Clock
 from helpers.stores import everything, opened
 from robandit.decisions import engine as engines
 from robandit.decisions import experiment as experiments
 from robandit.decisions import restoring
-from robandit.decisions.engine import Engine, outcome_of
+from robandit.decisions.engine import outcome_of
 from robandit.decisions.events import payload_of
 from robandit.errors import Conflict, CorruptFile, InvalidInput, NotFound, Overloaded, StoreError
 from robandit.live import saving
-from robandit.storage import open_store
 from robandit.storage.base import Snapshot
-
-SETTINGS = {
-    "arms": ["a", "b", "c"],
-    "policy": "UCB1()",
-    "minimize": False,
-    "seed": 5,
-    "reward_window": None,
-    "on_expiry": "drop",
-    "max_open": None,
-}
 
 
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "robandit.db"
-
-
-@asynccontextmanager
-async def running(path, *, load=True, kill=False, **options):
-    """An engine. With ``kill``, it ends without its last snapshots."""
-    store = open_store(f"sqlite:{path}", durability="off")
-    options.setdefault("clock", Clock())
-    engine = Engine(store, compile="never", **options)
-    try:
-        if load:
-            await engine.load()
-        yield engine
-    finally:
-        if kill:
-            engine.loaded = False
-        if engine._sweeper is not None:
-            engine._sweeper.cancel()
-        await engine.close()
 
 
 def run(coroutine):

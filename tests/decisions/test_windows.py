@@ -1,8 +1,10 @@
 """Windows and expiry, with a clock that the test moves: at the boundary, across restarts, forwards and backwards."""
 
+import hashlib
 import math
 
 import hypothesis.strategies as st
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -217,11 +219,11 @@ def test_a_sweep_closes_a_bounded_number_oldest_first(journal, clock, monkeypatc
     assert [journal.experiment.is_open(id) for id in ids] == [False] * 22 + [True] * 3
 
 
-def test_a_sweep_closes_no_more_than_a_thousand(journal, clock):
-    for _ in range(1005):
+def test_a_sweep_closes_no_more_than_two_hundred(journal, clock):
+    for _ in range(205):
         journal.experiment.decide(arm="a")
     clock.now += 2 * WINDOW
-    assert [journal.experiment.expire_due() for _ in range(3)] == [1000, 5, 0]
+    assert [journal.experiment.expire_due() for _ in range(3)] == [200, 5, 0]
 
 
 @RESTARTS
@@ -316,3 +318,36 @@ def test_a_reset_starts_with_the_seed_of_the_settings_or_a_new_one(seed, expecte
     fresh = Journal(policy="EpsilonGreedy(epsilon=0.9)", seed=expected)
     chosen = [[each.experiment.decide().payload.arm for _ in range(30)] for each in (journal, fresh)]
     assert chosen[0] == chosen[1]
+
+
+# --- the share that expired -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ends", [30, experiments.RECENT_ENDS - 1, 2 * experiments.RECENT_ENDS])
+def test_the_log_and_a_snapshot_count_the_same_ends(journal, clock, ends):
+    for number in range(ends):
+        made = journal.experiment.decide()
+        if number % 3:
+            journal.experiment.reward(made.event.id, 1.0)
+        else:
+            clock.now += WINDOW + 1.0
+            assert journal.experiment.expire_due() == 1
+        if number == ends // 2:
+            halfway = journal.snapshot()
+    counted = journal.experiment.ends
+    assert 0 < sum(counted.values()) < experiments.RECENT_ENDS
+    assert counted["expired"] / sum(counted.values()) == pytest.approx(1 / 3, abs=0.02)
+    assert journal.folded().snapshot().content == journal.snapshot()
+    journal.restart(halfway)
+    assert journal.experiment.ends == counted
+
+
+def test_a_snapshot_of_version_02_has_the_ends_since_the_last_reset(journal, clock):
+    for _ in range(120):
+        journal.experiment.decide()
+    clock.now += WINDOW + 1.0
+    journal.experiment.expire_due()
+    saved = msgspec.msgpack.decode(journal.snapshot()[36:])
+    old = msgspec.msgpack.encode(saved[:-1])
+    journal.restart((1).to_bytes(4, "little") + hashlib.sha256(old).digest() + old)
+    assert dict(journal.experiment.ends) == {"expired": 120, "rewarded": 0}

@@ -150,6 +150,10 @@ HEAD = "# one\n# two\n"
         (SMALL + "seed = -1", 4, r"seed = -1 must be an integer >= 0"),
         (SMALL + "seed = 1.0", 4, r"seed = 1.0 must be an integer >= 0"),
         (SMALL + "seed = true", 4, r"seed = True must be an integer >= 0"),
+        (SMALL + "seed = 1e3", 4, r"seed = 1000.0 must be an integer .*; write 1000$"),
+        (SMALL + "replications = 1e1", 4, r"replications = 10.0 must be an integer from 1 to 1,000,000; write 10$"),
+        (SMALL + "replications = 1e7", 4, r"replications = 10000000.0 must be an integer from 1 to 1,000,000$"),
+        (HEAD + SMALL.replace("[10]", "[10,\n1e4]"), 6, r"horizons\[1\] = 10000.0 must be an integer .*; write 10000$"),
         (SMALL + "replications = 0", 4, r"replications = 0 must be an integer from 1 to 1,000,000"),
         (SMALL + "replications = 1_000_001", 4, r"replications = 1000001 must be"),
         (SMALL + "eps = 0", 4, r"eps = 0.0 must be a number with 0 < eps <= 1"),
@@ -448,17 +452,27 @@ def test_init_writes_an_example_that_check_and_show_read(tmp_path, capsys):
         cli.init(tmp_path / "none" / "first.toml")
     cli.check(file)
     expected = capsys.readouterr().out
-    assert expected.startswith(
-        "a first look: 5 problems x 9 policies x 1 horizon, 50 replications\n41 units of work, 41,000,000 pulls"
-    )
-    assert "robandit plan estimates the time" in expected
-    assert "Robust UCB(estimator='catoni') is skipped on tails(tail=1.3) (20,000 pulls): RobustUCB needs v" in expected
+    assert expected == (
+        "a first look: 5 problems x 7 policies x 1 horizon, 50 replications\n"
+        "35 units of work, 35,000,000 pulls; robandit plan estimates the time\n"
+    ), "and nothing is skipped"
+    assert len(parse_spec(EXAMPLE).policies) == 6
+    assert "these six entries are\n# seven policies" in EXAMPLE
     cli.show(file)
     expected = capsys.readouterr().out
     assert parse_spec(expected.partition("]\n\n")[0] + "]") == parse_spec(EXAMPLE)
     assert "\ntails(tail=1.8), 20,000 pulls\n    AdaRUCB(" in expected
     cli.show(file, json=True)
     assert json.loads(capsys.readouterr().out) == parse_spec(EXAMPLE).resolved()
+
+
+def test_check_says_what_is_skipped(tmp_path, capsys):
+    file = tmp_path / "first.toml"
+    file.write_text(EXAMPLE.replace("""'RobustUCB(estimator="median_of_means")'""", '"RobustUCB"'))
+    cli.check(file)
+    text = capsys.readouterr().out
+    assert "5 problems x 9 policies x 1 horizon" in text
+    assert "Robust UCB(estimator='catoni') is skipped on tails(tail=1.3) (20,000 pulls): RobustUCB needs v" in text
 
 
 def test_check_names_the_file_and_the_line(tmp_path):
@@ -481,3 +495,35 @@ def test_the_page_names_every_key_and_its_examples_are_read():
     first, second = (parse_spec(text).plan() for text in examples)
     assert len({cell.played.name for cell in first.cells}) == 17
     assert (len(second.problems), len({cell.label for cell in second.cells})) == (12, 7)
+
+
+@pytest.mark.parametrize("key", [".".join(["a"] * 50_000), "[" + " . ".join(["'b c'"] * 5_000) + "]\nd"])
+def test_a_dotted_key_of_many_parts_is_refused_before_it_is_read(key: str) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"^spec:2: a dotted key has more than 100 parts: a key of a spec has at most 3"
+    ):
+        parse_spec(f"version = 1\n{key} = 1\npolicies = ['UCB1']\nsuites = ['heavy']")
+
+
+def test_a_long_key_is_shortened_in_the_message() -> None:
+    with pytest.raises(InvalidInput, match="is not known") as caught:
+        parse_spec(f"{'a' * 5_000} = 1\npolicies = ['UCB1']\nsuites = ['heavy']")
+    assert len(str(caught.value)) < 400
+
+
+def test_a_large_grid_is_refused_before_its_values_are_compared() -> None:
+    class Value(float):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Value.compared += 1
+            return float(self) == other
+
+        __hash__ = float.__hash__
+
+    grid = {"tail": tuple(Value(1.2 + i / 1e6) for i in range(10_001))}
+    with pytest.raises(InvalidInput, match="10,001 combinations: at most 10,000"):
+        Spec(
+            policies=("UCB1",), problems=(ProblemEntry(problem="pareto(means=[1.0, 2.0])", grid=grid),), horizons=(10,)
+        )
+    assert not Value.compared

@@ -7,6 +7,7 @@ import pytest
 from helpers.serving import Clock, Local
 from helpers.wrapped_stores import WrappedStore
 from robandit import __version__
+from robandit.service.routes import ROUTES
 
 P = "/v1/experiments/p"
 
@@ -359,6 +360,21 @@ def test_explanations_of_old_and_new_decisions_agree_with_the_moment(tmp_path):
                 reward(local, f"d{i}", float(i))
         for id, estimates in seen.items():
             assert [row["policy"] for row in local.call("GET", f"{P}/decisions/{id}").json["arms"]] == estimates
+
+
+def test_names_that_are_also_parts_of_paths(local):
+    """Every fixed part of a path can be the id of a decision, the name of an experiment and the name of an arm."""
+    words = sorted({part for route in ROUTES for part in route.segments if not part.startswith("{")})
+    assert "batch" in words
+    for word in words:
+        here = f"/v1/experiments/{word}"
+        assert local.call("PUT", here, {"arms": words, "seed": 1}).status == 201
+        assert local.call("POST", f"{here}/decisions", {"id": word, "arm": word}).status == 200
+        assert local.call("GET", f"{here}/decisions/{word}").json["id"] == word
+        assert local.call("PATCH", f"{here}/arms/{word}", {"state": "paused"}).status == 200
+        assert local.call("GET", here).json["counts"]["decisions"] == 1
+    refused = local.call("PUT", f"{P}/decisions/batch")
+    assert (refused.status, refused.headers["allow"]) == (405, "GET, POST")
 
 
 def test_unknown_decisions_are_not_explained(local):

@@ -1,11 +1,18 @@
 """Limits: calls per second, sizes of bodies, contexts and batches, and the rules for names and ids."""
 
+import asyncio
+import gc
 import http.client
 import json
+import tracemalloc
+from types import SimpleNamespace
 
 import pytest
 
 from helpers.serving import Local, Server
+from robandit.decisions import pace
+from robandit.service import decisions
+from robandit.service import http as http_module
 from robandit.service.access import MOST_BUCKETS, Rates
 from robandit.service.problems import Refusal
 
@@ -130,8 +137,6 @@ def test_a_real_server_refuses_large_bodies(tmp_path):
             try:
                 connection.request("POST", f"{P}/decisions", body, **options)
                 return connection.getresponse().status
-            except ConnectionError:  # the server may answer and close before it has read everything
-                return 413
             finally:
                 connection.close()
 
@@ -194,6 +199,18 @@ def test_invalid_names(local, name):
 @pytest.mark.parametrize("name", ["", "a/", "/a"])
 def test_paths_without_a_route(local, name):
     assert local.call("PUT", f"/v1/experiments/{name}", {"arms": ["a"]}).status == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/" * 65_000, "/v1" * 20_000, f"{P}/decisions" + "/x" * 20_000], ids=["slashes", "fixed", "any"]
+)
+def test_a_path_of_many_parts_is_not_read_to_its_end(local, monkeypatch, path):
+    """Each part took 2 microseconds, in which nothing else was answered, even without a key."""
+    read = []
+    unquoted = http_module._unquoted
+    monkeypatch.setattr(http_module, "_unquoted", lambda raw: read.append(raw) or unquoted(raw))
+    assert local.call("GET", path, key="").status == 404
+    assert len(read) < 10
 
 
 VALID_IDS = ["0", " ", "~", "a b/c?d#e%", '"\\', "x" * 200, "018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"]
@@ -298,3 +315,126 @@ def test_invalid_settings(local, body, place):
     if place is not None:
         assert refused.json["parameter"] == place
     assert local.call("GET", "/v1/experiments/new").status == 404
+
+
+# --- the time of one call -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [b"1,", b"{},", b"[],"])
+def test_a_batch_is_not_decoded_beyond_its_most_items(local, unit, monkeypatch):
+    """Python's memory is a witness: a decoder that reads all items makes an object of each."""
+    body = b'{"items":[' + unit * 1_000_000 + unit[:-1] + b"]}"
+    tracemalloc.start()
+    try:
+        refused = local.call("POST", f"{P}/decisions/batch", body)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert refused.status == 422
+    assert refused.json["detail"] == "items must be an array of length <= 1000"
+    assert peak < 4 * len(body)
+
+
+def test_an_empty_batch_is_refused(local):
+    refused = local.call("POST", f"{P}/decisions/batch", {"items": []})
+    assert (refused.status, refused.json["detail"]) == (422, "items must be an array of length >= 1")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "/v1/experiments/q", b'{"arms":[%b]}'),
+        ("POST", f"{P}/decisions", b'{"among":[%b]}'),
+        ("POST", "/v1/keys", b'{"scopes":["read"],"experiments":[%b]}'),
+    ],
+)
+def test_a_body_with_too_many_values_is_refused_before_it_is_decoded(local, method, path, body):
+    names = b",".join([b'"a"'] * 40_002)
+    refused = local.call(method, path, body % names)
+    assert refused.status == 413
+    assert refused.json["rule"] == "at most 40,000 commas"
+    allowed = local.call(method, path, body % names[:-8])  # one fewer: then the rule of the list itself is named
+    assert (allowed.status, allowed.json["rule"]) == (422, "an array of length <= 1000")
+
+
+def test_an_item_with_too_many_values_does_not_spoil_the_others(local):
+    body = b'{"items":[{"among":[%b]},{}]}' % b",".join([b'"a"'] * 40_002)
+    first, second = local.call("POST", f"{P}/decisions/batch", body).json["items"]
+    assert (first["status"], first["problem"]["rule"]) == (413, "at most 40,000 commas")
+    assert second["status"] == 200
+
+
+def test_others_have_a_turn_while_the_items_of_a_batch_are_decoded(local, monkeypatch):
+    rests = []
+
+    async def rest(slices):
+        rests.append(slices)
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(pace, "SLICE", 0.0)
+    monkeypatch.setattr(pace.Slices, "rest", rest)
+    assert local.call("POST", f"{P}/decisions/batch", {"items": [{}] * 30}).status == 200
+    assert len(rests) == 93  # before the first, and after each, was decoded, took effect, and was answered
+
+
+def test_the_error_of_an_item_keeps_no_frames(local):
+    """They would keep the whole body until the next garbage collection."""
+    asked = SimpleNamespace(parameters=("p",), body=b'{"items":[{"x":1},{"arm":"a","among":["a"]}]}')
+    _, items = local.run(decisions._items_of(local.service.state, asked, "decision", decisions._asked))
+    assert [type(each) for each in items] == [Refusal, Refusal]
+    assert all((each.__traceback__, each.__context__, each.__cause__) == (None, None, None) for each in items)
+
+
+def test_the_check_of_a_context_leaves_the_garbage_collection_as_it_was():
+    gc.disable()
+    try:
+        decisions._check_context(b"[1]")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_the_names_of_an_item_are_a_tuple():
+    """The garbage collector searches a tuple of names once, and a list again and again."""
+    asked = decisions._asked(b'{"among":["a","b"]}')
+    gc.collect()
+    held = [each for each in gc.get_referents(asked) if isinstance(each, list | tuple) and "b" in each]
+    assert held == [("a", "b")]
+    assert not gc.is_tracked(held[0])
+
+
+CONTEXTS = [
+    b"[" * 201 + b"]" * 201,
+    b"[" + b"[]," * 300 + b"[" * 200 + b"]" * 200 + b"]",
+    b'{"a":' * 201 + b"1" + b"}" * 201,
+]
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_deep_context_is_refused(local, context):
+    refused = local.call("POST", f"{P}/decisions", b'{"context":%b}' % context)
+    assert refused.status == 422
+    assert "nested at most 200 levels deep" in refused.json["detail"]
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        b"[" * 200 + b"]" * 200,
+        b"[" + b"[]," * 20_000 + b"[]]",
+        b'["' + b"[" * 1_000 + b'","\\"[[[",' + b"[]," * 300 + b'"\\\\"]',
+    ],
+)
+def test_a_wide_context_is_accepted(local, context):
+    assert local.call("POST", f"{P}/decisions", b'{"context":%b}' % context).status == 200
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("text", [b"NaN", b"-Infinity", b"Infinity"])
+def test_a_number_that_is_not_json_is_named_in_a_body_of_any_size(local, text):
+    body = b'{"items":[%b]}' % b",".join(
+        [b'{"id":"NaN","value":%b}' % (text if i == 900 else b"1") for i in range(1_000)]
+    )
+    refused = local.call("POST", f"{P}/rewards/batch", body)
+    assert (refused.status, refused.json["code"]) == (422, "invalid")
+    assert refused.json["detail"].startswith(f"{text.decode()} is not a number in JSON")

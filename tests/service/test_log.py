@@ -1,9 +1,11 @@
 """GET log: the same rows in three formats, and `robandit diagnose` and `replay` that read it."""
 
+import asyncio
 import csv
 import io
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -156,6 +158,21 @@ def test_pages_join(local, monkeypatch):
         rows += page
         after = page[-1]["seq"]
     assert exact(rows) == expected
+
+
+def test_long_contexts_are_sent_in_parts():
+    """What a client has not read yet takes memory."""
+
+    async def rows():
+        yield b"a" * (3 * logs.PART + 1)
+        yield b"b"
+
+    async def sent():
+        return [part async for part in logs._counted(SimpleNamespace(streams=0), rows())]
+
+    parts = asyncio.run(sent())
+    assert b"".join(parts) == b"a" * (3 * logs.PART + 1) + b"b"
+    assert max(map(len, parts)) == logs.PART
 
 
 def test_the_log_of_a_new_experiment(local):

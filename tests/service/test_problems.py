@@ -119,7 +119,8 @@ def test_errors_of_the_package_have_codes():
 
 VALUES = {
     b"1e400": "value", b"-1e400": "value", b"1" + b"0" * 400: "value", b"1e151": "value", b"-1e151": "value",
-    b"1.0000000001e150": "value", b"1e-140": "value", b"-5e-324": "value", b'"1"': "value", b'"NaN"': "value",
+    b"1.0000000001e150": "value", b"1e-140": "value", b"-5e-324": "value", b"1e-400": "value",
+    b"-0.0001E-9999": "value", b"0." + b"0" * 400 + b"1": "value", b'"1"': "value", b'"NaN"': "value",
     b"true": "value", b"false": "value", b"null": "value", b"[]": "value", b"[1]": "value", b"{}": "value",
 }  # fmt: skip
 NOT_JSON = [b"NaN", b"Infinity", b"-Infinity"]
@@ -131,6 +132,77 @@ def opened(local, count):
 
 def item(id, value):
     return b'{"id": "%b", "value": %b}' % (id.encode(), value)
+
+
+TWICE = {
+    b'{"id": "x", "value": 1, "value": 2}': "value is given twice: send each field once",
+    b'{"value": 1, "id": "x:y", "value" \t:\n 2}': "value is given twice: send each field once",
+    b'{"id": "a", "id": "b", "value": 1}': "id is given twice: send each field once",
+    b'{"id": "value", "id": "b", "value": 1}': "id is given twice: send each field once",
+    b'{"id": "x", "value": 1, "\\u0076alue": 2}': "value is given twice: send each field once",
+    b'{"id": "x", "v\\u0061lu\\u0065" : 1, "\\u0076alue": 2}': "value is given twice: send each field once",
+    b'{"id": "x", "id": "\\u004A", "value": 2}': "id is given twice: send each field once",
+}
+
+
+@pytest.mark.parametrize(("body", "text"), TWICE.items(), ids=[body.decode() for body in TWICE])
+def test_a_field_that_is_given_twice_is_refused(local, body, text):
+    local.call("POST", f"{P}/decisions", {"id": "x"})
+    problem = check(local.call("POST", f"{P}/rewards", body), 422, "invalid")
+    assert (problem["detail"], problem["rule"]) == (text, "given once")
+    [answer] = local.call("POST", f"{P}/rewards/batch", b'{"items": [%b]}' % body).json["items"]
+    assert answer["problem"]["detail"] == text
+    assert local.engine.experiments["p"].is_open("x")
+
+
+def test_the_name_is_not_looked_for_in_a_large_body(local):
+    """With 4 MiB of quotes, that would hold all other calls for half a second."""
+    body = b'{"arms": ["a"], "policy": "%b", "seed": 1, "seed": 2}' % (rb"\"" * 40_000)
+    problem = check(local.call("PUT", "/v1/experiments/q", body), 422, "invalid")
+    assert (problem["detail"], problem["rule"]) == ("a field is given twice: send each field once", "given once")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "name"),
+    [
+        ("POST", f"{P}/decisions", b'{"context": {"a": ":"}, "arm": "a", "context": {}}', "context"),
+        ("POST", f"{P}/decisions/batch", b'{"items": [{"id": "1"}], "items": [{"id": "2"}]}', "items"),
+        ("POST", f"{P}/rewards/batch", b'{"items": [{"id": "1", "value": 1}], "items": [{"id": "1", "value": 2}]}', "items"),
+        ("PUT", "/v1/experiments/q", b'{"arms": ["a"], "minimize": true, "minimize": false}', "minimize"),
+        ("POST", f"{P}/arms", b'{"arm": "new", "arm": "newer"}', "arm"),
+        ("PATCH", f"{P}/arms/a", b'{"state": "paused", "state": "active"}', "state"),
+        ("POST", "/v1/keys", b'{"scopes": ["read"], "scopes": ["admin"]}', "scopes"),
+    ],
+)  # fmt: skip
+def test_no_body_may_give_a_field_twice(local, method, path, body, name):
+    seq = local.engine.experiments["p"].seq
+    problem = check(local.call(method, path, body), 422, "invalid")
+    assert (problem["parameter"], problem["detail"]) == (name, f"{name} is given twice: send each field once")
+    assert local.engine.experiments["p"].seq == seq
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"id": "a:b:c", "context": {"id": "id", "a": {"id": [":", "\\u003a", {"id": "\\":"}]}}}',
+        b'{ "context" : "id\\": 1" , "id" : "\\u003a\\\\" , "among" : [ "a" ] , "arm" : null }',
+        b'{"\\u0069d": "x:", "context": ":"}',
+    ],
+)
+def test_colons_and_names_within_values_are_not_fields(local, body):
+    assert local.call("POST", f"{P}/decisions", body).status == 200
+
+
+@pytest.mark.parametrize("value", [b"0", b"-0.0", b"0e-400", b"0.000E+9", b"0." + b"0" * 400])
+def test_zeros_are_rewards(local, value):
+    [id] = opened(local, 1)
+    assert local.call("POST", f"{P}/rewards", item(id, value)).json["value"] == 0.0
+
+
+def test_a_number_that_became_0_is_no_setting(local):
+    answer = local.call("PUT", "/v1/experiments/q", b'{"arms": ["a"], "on_expiry": 1e-400}')
+    text = "on_expiry = 1e-400 must be 0 or at least 1e-130 in size"
+    assert check(answer, 422, "invalid")["detail"] == text
 
 
 @pytest.mark.parametrize("value", [*VALUES, *NOT_JSON])

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
 from robandit.decisions.experiment import Experiment, Recorded
+from robandit.decisions.pace import Slices
 from robandit.decisions.settings import Settings, checked_name, checked_settings
-from robandit.errors import Conflict, NotFound, StoreError, formatted
+from robandit.errors import Conflict, NotFound, StoreError, StoreUnavailable, formatted
 from robandit.storage import Store
 from robandit.storage.base import Audit, Change, NewEpoch
 
@@ -25,7 +26,9 @@ LONG_TAIL = (
 )
 MOST_WAITING = 20_000  # events, or calls, that may wait for a commit
 MOST_EXPERIMENTS = 10_000
+NOT_STORED = "the last calls could not be stored: try again in a moment"
 T = TypeVar("T")
+Action: TypeAlias = Callable[[Experiment], T]
 
 
 class BaseEngine(ABC):
@@ -41,7 +44,11 @@ class BaseEngine(ABC):
         self.loaded = False
         self.progress = "starting"
         """What `load` is doing, in words."""
+        self.slices = Slices()
+        """The work of all calls that have much to do."""
         self._by_number: dict[int, Experiment] = {}
+        self._lost = 0
+        """The number of commits that failed, although their events could be seen."""
 
     @abstractmethod
     async def load(self) -> None:
@@ -73,14 +80,27 @@ class BaseEngine(ABC):
         action: Callable[[Experiment], T],
         *,
         ids: Sequence[str] = (),
-        weight: int = 1,
         closes: bool = False,
     ) -> T:
         """Return what an action returns, when the events that it made are stored. Nothing else happens during the action.
 
-        ``ids`` are those of all decisions that it is about, and ``weight`` is their number. With ``closes``, it sends their
-        rewards, and needs no stored events of those that are open. Raises what the action raises.
+        ``ids`` are those of all decisions that it is about. With ``closes``, it sends their rewards, and needs no stored events
+        of those that are open. Raises what the action raises.
         """
+
+    @abstractmethod
+    async def change_all(
+        self, name: str, actions: Sequence[Action[T] | Exception], *, ids: Sequence[str], closes: bool = False
+    ) -> list[T | Exception]:
+        """Return what each of several actions returns or raises, when the events that they made are stored, in one commit.
+
+        Nothing else happens to this experiment between the actions. Calls for others have a turn now and then. An exception in
+        place of an action stays as it is.
+        """
+
+    @abstractmethod
+    async def still(self, experiment: Experiment) -> None:
+        """Wait while the actions of `change_all` take effect on an experiment. Look at it before the next ``await``."""
 
     @abstractmethod
     async def read(self, name: str, look: Callable[[Experiment], T]) -> T:
@@ -107,7 +127,7 @@ class BaseEngine(ABC):
 
     @abstractmethod
     async def settled(self) -> None:
-        """Wait until all that the experiments in memory contain is stored."""
+        """Wait until all is stored that could be seen of experiments that are `still`."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -125,6 +145,17 @@ class BaseEngine(ABC):
         if experiment is None:
             raise NotFound(f"there is no experiment {formatted(name)}: create it with PUT /v1/experiments/NAME")
         return experiment
+
+    async def seen(self, experiments: Iterable[Experiment], look: Callable[[Experiment], T]) -> list[T]:
+        """Return what a function sees of each experiment. All of it is stored. Other calls have a turn now and then."""
+        lost, found = self._lost, []
+        async for experiment in self.slices.paced(experiments):
+            await self.still(experiment)
+            found.append(look(experiment))
+        await self.settled()
+        if self._lost != lost:
+            raise StoreUnavailable(NOT_STORED)
+        return found
 
     def audit_entry(self, key: str, action: str, subject: str, detail: Any = None) -> Audit:
         """Return an entry of the audit log."""
@@ -156,6 +187,25 @@ class BaseEngine(ABC):
         if known is None and len(self.experiments) >= MOST_EXPERIMENTS:
             raise Conflict(f"there are {MOST_EXPERIMENTS:,} experiments, the most that are possible: delete some")
         return asked, known
+
+
+def outcome(action: Action[T] | Exception, experiment: Experiment) -> T | Exception:
+    """Return what an action returns or raises."""
+    try:
+        return action if isinstance(action, Exception) else action(experiment)
+    except Exception as error:
+        return without_frames(error)
+
+
+def without_frames(error: Exception) -> Exception:
+    """Remove the frames of an error in an item of a batch: they would keep all that the batch contains.
+
+    Errors of Python itself are unexpected, so the log of the server needs their frames.
+    """
+    if type(error).__module__ == "builtins":
+        return error
+    error.__context__ = error.__cause__ = None
+    return error.with_traceback(None)
 
 
 def removal_detail(experiment: Experiment) -> dict[str, Any]:

@@ -19,7 +19,16 @@ from typing import Any
 import msgspec
 
 from robandit.decisions import events
-from robandit.decisions.base import LONG_TAIL, MOST_WAITING, SNAPSHOT_EVERY, BaseEngine, T, removal_detail
+from robandit.decisions.base import (
+    LONG_TAIL,
+    MOST_WAITING,
+    SNAPSHOT_EVERY,
+    Action,
+    BaseEngine,
+    T,
+    outcome,
+    removal_detail,
+)
 from robandit.decisions.clock import SteadyClock
 from robandit.decisions.experiment import Experiment, Recorded
 from robandit.decisions.restoring import empty, fold, restored
@@ -31,6 +40,16 @@ from robandit.storage.group_commit import Committed, GroupCommit
 
 MOST_WAITING_BYTES = 64 << 20  # of the payloads of events that wait for a commit
 SWEEP_EVERY = 0.5  # seconds between two searches for expired decisions
+
+
+class _Batch:
+    """What a batch has made so far. It is stored in one commit."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.changes: list[Change] = []
+        self.ended = asyncio.Event()
+        self.task: asyncio.Task[Any] | None = None
 
 
 class Engine(BaseEngine):
@@ -59,8 +78,8 @@ class Engine(BaseEngine):
         """The number of the last event in the newest snapshot of each experiment."""
         self._next_number = store.next_number()
         self._commit = GroupCommit(store, on_commit=self._committed, on_failure=on_failure)
-        self._batches = asyncio.Lock()
-        """One large action at a time: others have a turn between two of them."""
+        self._batches: dict[int, _Batch] = {}
+        """The batches that take effect, by the numbers of their experiments. Other calls for these wait for the end."""
         self._sweeper: asyncio.Task[None] | None = None
 
     # --- loading --------------------------------------------------------------------------------------------------------
@@ -129,7 +148,12 @@ class Engine(BaseEngine):
         if event.seq - self._snapshots.get(number, 0) >= self._snapshot_every:
             self._snapshots[number] = event.seq
             changes = (self._by_number[number].snapshot(),)
-        self._commit.submit((event,), changes)
+        batch = self._batches.get(number)
+        if batch is None:
+            self._commit.submit((event,), changes)
+        else:
+            batch.events.append(event)
+            batch.changes.extend(changes)
 
     def _committed(self, committed: Committed) -> None:
         for event in committed.events:
@@ -160,28 +184,55 @@ class Engine(BaseEngine):
         action: Callable[[Experiment], T],
         *,
         ids: Sequence[str] = (),
-        weight: int = 1,
         closes: bool = False,
     ) -> T:
         """See `BaseEngine`."""
-        if weight == 1:
-            result = self._applied(name, action)
-        else:
-            async with self._batches:
-                result = self._applied(name, action)
-                await asyncio.sleep(0)
-        waiter = self._commit.stored()
-        if waiter is not None:
-            await waiter
-        return result
-
-    def _applied(self, name: str, action: Callable[[Experiment], T]) -> T:
+        if self._batches:
+            await self._unoccupied(name)
         experiment = self.find(name)
         self.check_room()
-        return action(experiment)
+        result = action(experiment)
+        await self.settled()
+        return result
+
+    async def _unoccupied(self, name: str) -> None:
+        """Wait until no batch takes effect on the experiment with this name, if there is one."""
+        while (experiment := self.experiments.get(name)) is not None and experiment.number in self._batches:
+            await self.still(experiment)
+
+    async def still(self, experiment: Experiment) -> None:
+        """See `BaseEngine`."""
+        while (batch := self._batches.get(experiment.number)) is not None:
+            await batch.ended.wait()
+
+    async def change_all(
+        self, name: str, actions: Sequence[Action[T] | Exception], *, ids: Sequence[str], closes: bool = False
+    ) -> list[T | Exception]:
+        """See `BaseEngine`. If the call is cancelled, the batch goes on: it is stored as a whole."""
+        await self._unoccupied(name)
+        experiment = self.find(name)
+        self.check_room()
+        batch = self._batches[experiment.number] = _Batch()
+        batch.task = task = asyncio.create_task(self._take_effect(batch, experiment, actions))
+        made, waiter = await asyncio.shield(task)
+        if waiter is not None:
+            await waiter
+        return made
+
+    async def _take_effect(
+        self, batch: _Batch, experiment: Experiment, actions: Sequence[Action[T] | Exception]
+    ) -> tuple[list[T | Exception], asyncio.Future[None] | None]:
+        """Return what each action returns or raises, and what to wait for. Nobody sees a batch that `close` has cancelled."""
+        made = [outcome(action, experiment) async for action in self.slices.paced(actions)]
+        del self._batches[experiment.number]
+        batch.ended.set()
+        if batch.events:
+            self._commit.submit(batch.events, batch.changes)
+        return made, self._commit.stored()
 
     async def read(self, name: str, look: Callable[[Experiment], T]) -> T:
         """See `BaseEngine`."""
+        await self._unoccupied(name)
         seen = look(self.find(name))
         await self.settled()
         return seen
@@ -191,6 +242,7 @@ class Engine(BaseEngine):
 
     async def put(self, name: str, by: str, look: Callable[[Experiment], T], **settings: Any) -> tuple[T, bool]:
         """See `BaseEngine`."""
+        await self._unoccupied(name)
         self.check_room()
         experiment, new = self.create(name, **settings)
         if new:
@@ -201,6 +253,7 @@ class Engine(BaseEngine):
 
     async def delete(self, name: str, by: str) -> None:
         """See `BaseEngine`."""
+        await self._unoccupied(name)
         self.check_room()
         self.audit(by, "delete", name, removal_detail(self.remove(name)))
         await self.settled()
@@ -252,8 +305,8 @@ class Engine(BaseEngine):
 
     async def _expire_due(self, experiment: Experiment) -> None:
         while self._commit.failure is None and self.waiting <= self._most_waiting:
-            if self._by_number.get(experiment.number) is not experiment:  # removed meanwhile
-                return
+            if self._by_number.get(experiment.number) is not experiment or experiment.number in self._batches:
+                return  # removed meanwhile, or in a batch, after which there is another search
             try:
                 if not experiment.expire_due():
                     return
@@ -264,12 +317,16 @@ class Engine(BaseEngine):
             await asyncio.sleep(0)
 
     async def close(self) -> None:
-        """Take snapshots, store what is waiting, and close the store."""
+        """Take snapshots, store what is waiting, and close the store. Batches that have half taken effect are given up."""
         if self._sweeper is not None:
             self._sweeper.cancel()
+        for batch in self._batches.values():
+            if batch.task is not None:
+                batch.task.cancel()
         try:
             if self.loaded and self.failure is None:
-                changed = (each for each in self.experiments.values() if each.seq > self._snapshots.get(each.number, 0))
+                whole = (each for each in self.experiments.values() if each.number not in self._batches)
+                changed = (each for each in whole if each.seq > self._snapshots.get(each.number, 0))
                 self._commit.submit((), [experiment.snapshot() for experiment in changed])
             await self._commit.close()
         finally:

@@ -34,8 +34,10 @@ from robandit.validation import invalid
 
 LONGEST_ID = 200
 ID = re.compile(rf"[ -~]{{1,{LONGEST_ID}}}")
-EXPIRED_AT_ONCE = 1000  # decisions that one sweep closes, in about 10 ms
+EXPIRED_AT_ONCE = 200  # decisions that one sweep closes: in about 2 ms, or 40 ms before the policy is compiled
 SNAPSHOT_FORMAT = 1
+RECENT_ENDS = 1_000  # at this number the counts of recent ends are halved, so that old ones soon weigh little
+ENDS = ("expired", "rewarded")
 
 _ARM_CHANGES: dict[type[Any], Callable[[Bandit, str], None]] = {
     events.ArmAdded: Bandit.add_arm,
@@ -65,6 +67,8 @@ class _Saved(msgspec.Struct, array_like=True):
     counts: dict[str, int]
     aliases: dict[str, str]
     bandit: bytes
+    ends: dict[str, int] | None = None
+    """None in snapshots of 0.2."""
 
 
 class Experiment:
@@ -95,6 +99,8 @@ class Experiment:
         """The version of Robandit that decided last."""
         self.counts: Counter[str] = Counter()
         """The number of events of each kind since the last reset."""
+        self.ends = dict.fromkeys(ENDS, 0)
+        """How many of the recent decisions ended with each of `ENDS`."""
         self.recent: dict[tuple[str, str], Recorded] = {}
         """Events that may not be stored yet, by kind and id."""
         self.has_archive = True
@@ -224,13 +230,13 @@ class Experiment:
     def is_due(self) -> bool:
         """Return whether `expire_due` would close decisions."""
         window = self.settings.reward_window
-        return window is not None and bool(self.bandit.opened_before(self.now() - window))
+        return window is not None and bool(self.bandit.opened_before(self.now() - window, 1))
 
     def expire_due(self) -> int:
         """Close decisions whose rewards did not come in time, up to `EXPIRED_AT_ONCE` of them. Return their number."""
         if self.settings.reward_window is None:
             return 0
-        due = self.bandit.opened_before(self.now() - self.settings.reward_window)[:EXPIRED_AT_ONCE]
+        due = self.bandit.opened_before(self.now() - self.settings.reward_window, EXPIRED_AT_ONCE)
         for own in due:
             decision = self.bandit.open_decision(own)
             assert decision is not None
@@ -302,7 +308,7 @@ class Experiment:
         """Emit an event that is applied."""
         self.seq += 1
         kind = KINDS[type(payload)]
-        self.counts[kind] += 1
+        self._count(kind)
         event = Event(self.number, self.seq, kind, id, encode(payload), self.time)
         made = self.recent[kind, id] = Recorded(event, payload)
         self._emit(event)
@@ -322,7 +328,17 @@ class Experiment:
             reason = f"does not fit the events before it ({str(error)[:200]})"
             raise CorruptFile(f"event {seq} of experiment {self.name!r} {reason}: restore a backup") from error
         self.seq = seq
+        self._count(kind)
+
+    def _count(self, kind: str) -> None:
         self.counts[kind] += 1
+        if kind in ENDS:
+            self.ends[kind] += 1
+            self._weaken_old_ends()
+
+    def _weaken_old_ends(self) -> None:
+        while self.ends["expired"] + self.ends["rewarded"] >= RECENT_ENDS:
+            self.ends = {kind: count // 2 for kind, count in self.ends.items()}
 
     def _fold(self, id: str, payload: Payload, time: float) -> None:
         if isinstance(payload, events.Rewarded):
@@ -378,6 +394,7 @@ class Experiment:
         self._own_ids.clear()
         self._public_ids.clear()
         self.counts.clear()
+        self.ends = dict.fromkeys(ENDS, 0)
         self.epoch += 1
 
     # --- what is known ------------------------------------------------------------------------------------------------------
@@ -423,6 +440,7 @@ class Experiment:
             counts=dict(sorted(self.counts.items())),
             aliases=self._own_ids,
             bandit=self.bandit.to_bytes(),
+            ends=self.ends,
         )
         content = msgspec.msgpack.encode(saved)
         seal = hashlib.sha256(content).digest()
@@ -438,6 +456,9 @@ class Experiment:
         self.seq, self.epoch, self.paused = saved.seq, saved.epoch, saved.paused
         self.time, self.created, self.version = saved.time, saved.created, saved.version
         self.counts = Counter(saved.counts)
+        ends = self.counts if saved.ends is None else saved.ends
+        self.ends = {kind: ends.get(kind, 0) for kind in ENDS}
+        self._weaken_old_ends()
         self._own_ids = saved.aliases
         self._public_ids = {own: public for public, own in saved.aliases.items()}
 

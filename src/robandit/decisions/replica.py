@@ -23,7 +23,7 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -31,7 +31,18 @@ from typing import Any
 import msgspec
 
 from robandit import __version__
-from robandit.decisions.base import LONG_TAIL, MOST_WAITING, SNAPSHOT_EVERY, BaseEngine, T, removal_detail
+from robandit.decisions import pace
+from robandit.decisions.base import (
+    LONG_TAIL,
+    MOST_WAITING,
+    NOT_STORED,
+    SNAPSHOT_EVERY,
+    Action,
+    BaseEngine,
+    T,
+    outcome,
+    removal_detail,
+)
 from robandit.decisions.experiment import EXPIRED_AT_ONCE, ID, Experiment
 from robandit.decisions.restoring import empty, missing, restored
 from robandit.decisions.settings import NAME
@@ -44,11 +55,15 @@ from robandit.storage.group_commit import Committed
 PULSE = 0.5  # seconds between two pulses, or more:
 PULSE_SHARE = 0.05  # the share of the time that they may take
 PATIENCE = 3.0  # seconds without an answer to a pulse after which the store counts as away
-MOST_WEIGHT = 1_000  # decisions and rewards in one turn; they take about 20 ms, in which nothing else is answered
+MOST_WEIGHT = 1_000  # decisions and rewards in one turn; they take about 20 ms
+MANY_ARMS = 50  # that make a decision twice as heavy
 MOST_TOGETHER = 100  # experiments in one turn
 WORKERS = 1  # that take turns. More would share the same calls among more, and smaller, turns
 MOST_WORKERS = 6  # while all others have waited for longer than this:
 SLOW = 0.1  # seconds, such as for an experiment that another server keeps
+FULL = 0.05  # seconds of a turn after which no more calls join
+LONGEST = 4.0  # seconds of a turn: other servers do not wait for much longer
+SILENCE = 0.5  # seconds without a word to the store, which ends a turn after 2: the server may have stopped
 RECENT = 0.02  # seconds after a call in which another one is likely
 THREADS = 8  # that wait for the store
 TRIES = 20  # to make an experiment while other servers make some
@@ -58,15 +73,50 @@ class _Gone(Exception):
     """The experiment was removed by another server."""
 
 
+class _TooLong(Overloaded):
+    """A batch takes longer than a turn may."""
+
+
+class _Pace:
+    """The time that calls take in a turn. Others act now and then."""
+
+    def __init__(self, speak: Callable[[], Awaitable[None]]) -> None:
+        self._speak = speak
+        self._began = self._spoke = self._rested = time.monotonic()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more calls may join the turn."""
+        return time.monotonic() - self._began >= FULL
+
+    @property
+    def is_over(self) -> bool:
+        """Whether others should act now."""
+        return time.monotonic() - self._rested >= pace.SLICE
+
+    async def rest(self) -> None:
+        """Let others act. Raise `StoreUnavailable` if the turn is lost."""
+        now = time.monotonic()
+        if now - self._began >= LONGEST:
+            way_out = "send fewer items, or wait some seconds until the policy is compiled"
+            raise _TooLong(f"the batch took more than {LONGEST:g} seconds, and nothing of it was stored: {way_out}")
+        if now - self._spoke >= SILENCE:
+            await self._speak()
+            self._spoke = now
+        else:
+            await asyncio.sleep(0)
+        self._rested = time.monotonic()
+
+
 class _Call:
     """A call that waits for a turn."""
 
-    def __init__(
-        self, action: Callable[[Experiment], Any], ids: Sequence[str], weight: int, closes: bool = False
-    ) -> None:
+    weight = 1
+    """How much of a turn it takes."""
+
+    def __init__(self, action: Callable[[Experiment], Any], ids: Sequence[str], closes: bool) -> None:
         self.action = action
         self.ids = ids
-        self.weight = weight
         self.closes = closes
         self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.result: Any = None
@@ -77,11 +127,13 @@ class _Call:
         possible = [id for id in self.ids if ID.fullmatch(id)]  # others are in no log
         return [id for id in possible if not experiment.is_open(id)] if self.closes else possible
 
-    def take_effect(self, experiment: Experiment) -> None:
+    def take_effect(self, experiment: Experiment) -> Iterator[None]:
+        """Take effect. Others may have a turn where it yields."""
         try:
             self.result = self.action(experiment)
         except Exception as error:
             self.error = error
+        yield
 
     def finish(self) -> None:
         """Answer the call."""
@@ -97,6 +149,23 @@ class _Call:
             self.answer.set_exception(error)
 
 
+class _Batch(_Call):
+    """Several actions that take effect one right after the other."""
+
+    def __init__(
+        self, actions: Sequence[Action[Any] | Exception], ids: Sequence[str], closes: bool, experiment: Experiment
+    ) -> None:
+        super().__init__(_nothing, ids, closes)
+        self.actions = actions
+        self.weight = min(MOST_WEIGHT, len(actions) * (1 + len(experiment.bandit.arms) // MANY_ARMS))
+
+    def take_effect(self, experiment: Experiment) -> Iterator[None]:
+        self.result = []
+        for action in self.actions:
+            self.result.append(outcome(action, experiment))
+            yield
+
+
 class _Line:
     """The calls that wait for one experiment, and whether its state in memory is that of the log."""
 
@@ -107,6 +176,9 @@ class _Line:
         """Whether a worker waits for the turn, or has it, as the first of several."""
         self.state = asyncio.Lock()
         """Held while the state is ahead of the log, or is loaded again."""
+        self.still = asyncio.Event()
+        """Set unless a batch has half taken effect, or the state will not be stored."""
+        self.still.set()
         self.ahead = False
         """Whether the state has events that may not be stored. It must then be loaded again."""
         self.last: Event | None = None
@@ -304,18 +376,28 @@ class Replica(BaseEngine):
         action: Callable[[Experiment], T],
         *,
         ids: Sequence[str] = (),
-        weight: int = 1,
         closes: bool = False,
     ) -> T:
         """See `BaseEngine`."""
+        result: T = await self._answered(name, lambda _: _Call(action, ids, closes))
+        return result
+
+    async def change_all(
+        self, name: str, actions: Sequence[Action[T] | Exception], *, ids: Sequence[str], closes: bool = False
+    ) -> list[T | Exception]:
+        """See `BaseEngine`."""
+        result: list[T | Exception] = await self._answered(name, lambda found: _Batch(actions, ids, closes, found))
+        return result
+
+    async def _answered(self, name: str, make: Callable[[Experiment], _Call]) -> Any:
+        """Return the answer to a call. If its experiment is removed while it waits, make it once more."""
         self._check_store()
         if self._waiting > self._most_waiting:
             raise Overloaded(f"{self._waiting:,} calls wait for the store: send less, or try again in a second")
         for _ in range(2):
             experiment = await self.present(name)
             try:
-                result: T = await self._queued(experiment, _Call(action, ids, weight, closes))
-                return result
+                return await self._queued(experiment, make(experiment))
             except _Gone:  # perhaps it was made again
                 continue
         raise _removed(name)
@@ -406,10 +488,11 @@ class Replica(BaseEngine):
                 for line in sorted(found, key=lambda line: line.experiment.number):  # so nobody waits in a circle
                     await stack.enter_async_context(line.state)
                 works: dict[_Line, _Work] = {}
+                pace = _Pace(lambda: self._in_turn(turn.keep))
                 for line, each in found.items():
                     if self._lines.get(line.experiment.number) is line and self._has_caught_up(line, each):
                         weight = sum(call.weight for work in works.values() for call in work.calls)
-                        work = self._made(line, each, turn.time, wanted[line].ids, MOST_WEIGHT - weight)
+                        work = await self._made(line, each, turn.time, wanted[line].ids, MOST_WEIGHT - weight, pace)
                         if work is not None:
                             works[line] = work
                 await self._commit(turn, works)
@@ -447,19 +530,24 @@ class Replica(BaseEngine):
             line.ahead = True
         return experiment.seq == found.head and not line.ahead
 
-    def _made(self, line: _Line, found: Found, now: float, ids: Sequence[str], room: int) -> _Work | None:
+    async def _made(
+        self, line: _Line, found: Found, now: float, ids: Sequence[str], room: int, pace: _Pace
+    ) -> _Work | None:
         """Let waiting calls take effect, also those that came while the turn was awaited. Return None if this fails.
+
+        Nobody else changes or reads the experiment meanwhile: the lock of its state is held. Other calls have a turn now and then.
 
         A call must wait for the next turn if it needs events that were not searched for.
         """
         experiment, searched = line.experiment, set(ids)
         line.ahead = True
+        line.still.clear()
         self._unstored.add(line)
         self._work = work = _Work(now, (*found.known, *found.tail))
         try:
             if line.calls and experiment.version != __version__:
                 experiment.upgrade()
-            while line.calls and (room >= line.calls[0].weight or room == MOST_WEIGHT):
+            while line.calls and (room == MOST_WEIGHT or (room >= line.calls[0].weight and not pace.is_full)):
                 if not searched.issuperset(line.calls[0].unknown_ids(experiment)):
                     break
                 call = line.calls.popleft()
@@ -468,15 +556,26 @@ class Replica(BaseEngine):
                 if work.removed:
                     call.error = _Gone()
                 else:
-                    call.take_effect(experiment)
+                    for _ in call.take_effect(experiment):
+                        if pace.is_over:
+                            self._work = None
+                            await pace.rest()
+                            self._work = work
             if experiment.seq - found.snapshot >= self._snapshot_every and work.events and not work.removed:
                 work.changes.append(experiment.snapshot())
+        except _TooLong as error:  # the state is loaded again, then the other calls take effect
+            work.calls.pop().fail(error)
+            line.calls.extendleft(reversed(work.calls))
+            if not line.calls:
+                self._due.pop(line, None)
+            return None
         except Exception as error:  # other experiments go on; this one is loaded again
             line.calls.extendleft(reversed(work.calls))
             self._fail(line, error)
             return None
         finally:
             self._work = None
+        line.still.set()
         if work.calls or not line.calls:  # who had no room keeps its place
             self._due.pop(line, None)
             if line.calls:  # behind the others
@@ -495,7 +594,9 @@ class Replica(BaseEngine):
             try:
                 await self._in_turn(turn.commit, events, changes)
             except Exception as error:
-                for work in works.values():
+                self._lost += 1
+                for line, work in works.items():
+                    line.still.clear()
                     for call in work.calls:
                         call.fail(error)
                 works.clear()
@@ -528,6 +629,18 @@ class Replica(BaseEngine):
         self._work.removed = self._work.removed or any(isinstance(change, Remove) for change in changes)
 
     # --- following the log ----------------------------------------------------------------------------------------------
+
+    async def still(self, experiment: Experiment) -> None:
+        """See `BaseEngine`."""
+        line = self._lines.get(experiment.number)
+        while line is not None and not line.still.is_set():
+            async with line.state:  # until the end of the turn
+                pass
+            try:
+                await self._be_on_the_log(experiment, line)
+            except _Gone:
+                self._forget(experiment)
+                return
 
     async def read(self, name: str, look: Callable[[Experiment], T]) -> T:
         """See `BaseEngine`."""
@@ -572,6 +685,7 @@ class Replica(BaseEngine):
                 experiment.restore((await self._loaded(stored)).snapshot().content)
                 experiment.recent.clear()
                 line.ahead, line.last = False, None
+                line.still.set()
                 self._unstored.discard(line)
 
     def _apply(self, experiment: Experiment, line: _Line, head: int, tail: Sequence[Event]) -> None:
@@ -597,10 +711,8 @@ class Replica(BaseEngine):
 
     async def settled(self) -> None:
         """See `BaseEngine`. Raises `StoreUnavailable` if something will not be stored."""
-        for line in list(self._unstored):
-            async with line.state:
-                if line.ahead:
-                    raise StoreUnavailable("the last calls could not be stored: try again in a moment")
+        seen = (line for line in self._unstored if line.still.is_set() or not line.state.locked())
+        await asyncio.gather(*map(_stored, seen))
 
     async def _follow_others(self) -> None:
         """Learn again and again what other servers did, and whether the store can be reached."""
@@ -774,6 +886,13 @@ class Replica(BaseEngine):
 def _before(experiment: Experiment) -> int:
     """Return the number after which to read the log: the last known event is read again, and compared."""
     return max(experiment.seq - 1, 0)
+
+
+async def _stored(line: _Line) -> None:
+    """Wait until the state of an experiment is stored."""
+    async with line.state:
+        if line.ahead:
+            raise StoreUnavailable(NOT_STORED)
 
 
 def _nothing(experiment: Experiment) -> None:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
-import difflib
 import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from robandit import policies, problems, suites
 from robandit.errors import InvalidInput, formatted
 from robandit.experiments import own_code
+from robandit.hints import PARAMETERS, POLICIES, close, question, unknown
 from robandit.policies import Policy, Probing, Restarting, all_policies
 from robandit.policies.base import is_template
 
@@ -27,10 +27,13 @@ BUILDERS = (
     *("bernoulli", "changing", "gaussian", "lower_bound_family", "negated_lomax"),
     *("negated_pareto", "pareto", "stable", "student_t"),
 )
+LONGEST = {"policy": 1_000, "problem": 200_000}  # characters
+MOST_ARMS = 10_000  # of a problem in this notation: to make one takes about 0.1 ms per arm
 _REQUIRED = inspect.Parameter.empty
 _LISTS_ALL = "`robandit policies` lists all"
-_STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-_OWN = re.compile(rf"{_STRING}|(?P<module>[^\W\d][\w.]*):(?P<name>[^\W\d]\w*)")
+# Linear time: a string without an end takes all that follows, and a module begins only at the beginning of a word.
+_STRING = r"""'(?:[^'\\]|\\.?)*(?:'|\Z)|"(?:[^"\\]|\\.?)*(?:"|\Z)"""
+_OWN = re.compile(rf"{_STRING}|(?<![\w.])(?P<module>[^\W\d][\w.]*):(?P<name>[^\W\d]\w*)", re.DOTALL)
 
 
 def policies_from(text: str) -> list[Policy]:
@@ -99,6 +102,7 @@ def policy_call(text: str) -> tuple[str, dict[str, Any] | None]:
     >>> policy_call("AdaKL-UCB"), policy_call("Robust UCB - Catoni")
     (('AdaKLUCB', None), ('RobustUCB', {'estimator': 'catoni'}))
     """
+    _check_length(text, "policy")
     if (call := _table_names().get(text.strip())) is not None:
         return copy.deepcopy(call)
     return _call(text, "policy", "'AdaRUCB' or 'AdaRUCB(bonus=\"tight\")'", _policy_names(), _labels())
@@ -106,8 +110,16 @@ def policy_call(text: str) -> tuple[str, dict[str, Any] | None]:
 
 def problem_call(text: str) -> tuple[str, dict[str, Any] | None]:
     """Return the name and the parameters of a problem, as `policy_call` does for policies."""
+    _check_length(text, "problem")
     example = "'negated_pareto(means=[-1.0, -1.5], tail=1.5)', or 'heavy/pareto-1.6' for a problem of a suite"
     return _call(text, "problem", example, BUILDERS, {})
+
+
+def _check_length(text: str, kind: str) -> None:
+    if len(text) > LONGEST[kind]:
+        shown = f"{text[:60]} ... {text[-10:]}"  # `formatted` would read all of it
+        fact = f"{kind} {formatted(shown)} has {len(text):,} characters, and may have at most {LONGEST[kind]:,}"
+        raise InvalidInput(f"{fact}: give a name and its parameters, or build it in Python", parameter=kind, value=text)
 
 
 def _call(
@@ -123,8 +135,10 @@ def _call(
     if (name := _name(node, kind)) is not None:
         return name, None
     if not isinstance(node, ast.Call) or (name := _name(node.func, kind)) is None:
+        if isinstance(node, ast.Tuple):
+            raise InvalidInput(f"{kind} {formatted(text)} is several: give each separately, as {example}")
         meant = close(text.partition("(")[0], known, also)
-        raise InvalidInput(f"{kind} {formatted(text)} cannot be read{_question(meant)}: write it as {example}")
+        raise InvalidInput(f"{kind} {formatted(text)} cannot be read{question(meant)}: write it as {example}")
     call, by_name = f"{kind} {formatted(text)}", f"give parameters by name: {example}"
     if len(node.args) == 1 and kind == "policy" and _names_a_policy(node.args[0]):  # Probing(UCB1(scale=2.0))
         node.keywords.insert(0, ast.keyword("of", node.args.pop()))
@@ -242,6 +256,11 @@ def _kinds(hint: Any) -> str:
 def builder(name: str) -> Callable[..., problems.Problem]:
     """Return the builder of problems with this name."""
     if name not in BUILDERS:
+        if name in suites.NAMES:
+            one = f"{name}/{suites.named(name).tasks[0].name}"
+            raise InvalidInput(
+                f"problem {formatted(name)} is a suite: name one of its problems, such as {one}, or the suite"
+            )
         known = unknown(f"problem {formatted(name)}", name, BUILDERS)
         raise InvalidInput(f"{known}, and problems of suites, such as heavy/pareto-1.6")
     build: Callable[..., problems.Problem] = getattr(problems, name)
@@ -256,6 +275,11 @@ def problem_made(name: str, parameters: Mapping[str, Any]) -> problems.Problem:
     missing = [key for key, default in known.items() if default is _REQUIRED and key not in parameters]
     if missing:
         raise InvalidInput(f"{written(name, parameters)} needs {' and '.join(missing)}: {name} has {_listed(known)}")
+    for key, value in parameters.items():
+        size = len(value) if isinstance(value, (list, tuple)) else value if key == "arms" else 0
+        if isinstance(size, int) and size > MOST_ARMS:
+            rule = f"{name}: {key} stands for {size:,} arms, and a problem in this notation has at most {MOST_ARMS:,}"
+            raise InvalidInput(f"{rule}: use fewer arms, or build the problem in Python", parameter=key, value=value)
     given = dict(parameters)
     if name == "changing" and isinstance(given["problem"], str):
         given["problem"] = problem_from(given["problem"])
@@ -277,46 +301,8 @@ def check_parameters(name: str, parameters: Iterable[str]) -> None:
     known = parameters_of(name)
     for key in parameters:
         if key not in known:
-            meant = _question(close(key, known))
+            meant = question(close(key, known, PARAMETERS))
             raise InvalidInput(f"{name} has no parameter {formatted(key)}{meant}: it has {_listed(known) or 'none'}")
-
-
-def close(word: str, known: Iterable[str], also: Mapping[str, str] | None = None) -> list[str]:
-    """Return up to 3 known words that start with a word, or else are closest to it, ignoring case and punctuation.
-
-    ``also`` maps other spellings to known words.
-
-    >>> close("ada-rucb", ["UCB1", "AdaRUCB"]), close("UCB", ["UCBV", "UCB1", "AdaRUCB"])
-    (['AdaRUCB'], ['UCB1', 'UCBV'])
-    """
-    names = [*(also or {}).items(), *((name, name) for name in known)]
-    spellings = {_bare(spelling): name for spelling, name in names}
-    bare = _bare(word)
-    if bare in spellings:
-        return [spellings[bare]]
-    matches = [spelling for spelling in spellings if len(bare) > 1 and spelling.startswith(bare)]
-    if not matches:
-        near = difflib.get_close_matches(bare, spellings, n=3, cutoff=0.7)
-        alike = [difflib.SequenceMatcher(None, each, bare).ratio() for each in near]
-        matches = [each for each, ratio in zip(near, alike, strict=True) if ratio == alike[0]]
-    ordered = sorted(matches, key=lambda spelling: (len(spelling), spelling))
-    return list(dict.fromkeys(spellings[each] for each in ordered))[:3]
-
-
-def _bare(word: str) -> str:
-    return "".join(filter(str.isalnum, word.casefold()))
-
-
-def _question(meant: Sequence[str]) -> str:
-    return f" (did you mean {' or '.join(meant)}?)" if meant else ""
-
-
-def unknown(
-    what: str, word: str, known: Iterable[str], also: Mapping[str, str] | None = None, listing: str = ""
-) -> str:
-    """Return the message about an unknown word, with the closest known words, and all of them or where they are listed."""
-    listing = listing or f"there are {', '.join(known)}"
-    return f"{what} is not known{_question(close(word, known, also))}: {listing}"
 
 
 def _listed(parameters: Mapping[str, Any]) -> str:
@@ -351,7 +337,8 @@ def _policy_names() -> list[str]:
 
 
 def _labels() -> dict[str, str]:
-    return {getattr(policies, name).label: name for name in _policy_names()}
+    """Return other spellings of policies: their names in other libraries and in tables."""
+    return POLICIES | {getattr(policies, name).label: name for name in _policy_names()}
 
 
 @functools.cache

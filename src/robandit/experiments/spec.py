@@ -15,7 +15,7 @@ from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, for
 from robandit.experiments import spec_entries as entries
 from robandit.experiments.plan import MOST_REPLICATIONS, LeftOut, Plan, Played, name_clash, planned
 from robandit.experiments.spec_entries import RULES, VERSION, Misplaced, PolicyEntry, ProblemEntry, misplaced
-from robandit.experiments.toml import line_of, lines, syntax_message, toml_value
+from robandit.experiments.toml import MOST_PARTS, line_of, line_of_long_key, lines, syntax_message, toml_value
 from robandit.files import named, read, shown
 from robandit.policies import Policy
 from robandit.problems import Problem
@@ -220,6 +220,9 @@ def parse_spec(text: str, where: str = "spec", *, folder: pathlib.Path | None = 
     robandit.errors.InvalidInput: spec:3: replications = 0 must be an integer from 1 to 1,000,000
     """
     text, where = valid_text(text, "text", "a text in TOML"), shown(valid_text(where, "where"))
+    if (line := line_of_long_key(text)) is not None:
+        fact = f"a dotted key has more than {MOST_PARTS} parts"
+        raise InvalidInput(f"{where}:{line}: {fact}: a key of a spec has at most 3, such as problems.grid.tail")
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

@@ -18,10 +18,11 @@ from robandit.experiments import notation
 from robandit.experiments.own_code import import_modules
 from robandit.experiments.plan import MOST_REPLICATIONS
 from robandit.experiments.toml import Path
+from robandit.hints import unknown
 from robandit.policies import Policy
 from robandit.problems import Problem
 from robandit.suites import NAMES
-from robandit.validation import LEAST_EPS, integer
+from robandit.validation import LARGEST_INTEGER, LEAST_EPS, integer, integer_meant
 
 VERSION = 1
 MOST_IN_A_GRID = 10_000
@@ -68,14 +69,23 @@ class Misplaced(InvalidInput):
 
 def _formatted_path(path: Path) -> str:
     """Return a place as text, such as ``policies[0].grid.c``."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{_short(step)}" for step in path).removeprefix(".")
+
+
+def _short(key: str) -> str:
+    return key if len(key) <= 80 else f"{key[:60]} ... {key[-10:]}"
 
 
 def misplaced(path: Path, value: Any, rule: str = "") -> Misplaced:
     """Return the error for a value that breaks a rule, by default the rule of its place."""
     rule = rule or (_ELEMENTS[str(path[0])] if isinstance(path[-1], int) else RULES[path[-1]])
     name = _formatted_path(path)
-    return Misplaced(path, f"{name} = {formatted(value)} must be {rule}", parameter=name, value=value, rule=rule)
+    message = f"{name} = {formatted(value)} must be {rule}"
+    if rule.startswith("an integer"):
+        most = MOST_REPLICATIONS if path[-1] == "replications" else LARGEST_INTEGER
+        hint = integer_meant(value, 1, most)
+        message = f"{message}; {hint}" if hint else message
+    return Misplaced(path, message, parameter=name, value=value, rule=rule)
 
 
 def checked_integer(path: Path, value: Any, least: int, most: int) -> int:
@@ -123,7 +133,7 @@ def mistyped(data: dict[str, Any], message: str, fields: Mapping[str, Sequence[s
     known = fields.get(str(path[0]) if path else "", ())
     if message.startswith("Object contains unknown field"):
         key = next(key for key in value if key not in known)
-        return Misplaced((*path, key), notation.unknown(f"the key {key!r}", key, known))
+        return Misplaced((*path, key), unknown(f"the key {formatted(key)}", key, known))
     if message.startswith("Object missing required field"):
         missing = next(key for key in ("policies", "problem", "policy") if key in known and key not in value)
         return Misplaced(path, f"{missing} is missing: it must be {RULES[missing]}")
@@ -257,6 +267,9 @@ def _points(
     """Yield each combination of a grid's values, with the place for an error message about it."""
     if not isinstance(grid, Mapping):
         raise misplaced(path, grid)
+    size = math.prod(len(values) for values in grid.values() if isinstance(values, Sequence))
+    if size > MOST_IN_A_GRID:
+        raise Misplaced(path, f"it has {size:,} combinations: at most {MOST_IN_A_GRID:,} are allowed")
     for key, values in grid.items():
         place = (*path, key)
         with _placed(place):
@@ -272,9 +285,6 @@ def _points(
                 raise misplaced((*place, i), value, "a number, a string, true, false or a list of these")
             if value in values[:i]:
                 raise Misplaced((*place, i), f"the value {formatted(value)} is given twice: leave one of them out")
-    size = math.prod(map(len, grid.values()))
-    if size > MOST_IN_A_GRID:
-        raise Misplaced(path, f"it has {size:,} combinations: at most {MOST_IN_A_GRID:,} are allowed")
     for indices in itertools.product(*(range(len(values)) for values in grid.values())):
         point = {key: values[i] for (key, values), i in zip(grid.items(), indices, strict=True)}
         yield point, (*path, *grid, *indices) if len(grid) == 1 else path

@@ -18,6 +18,10 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _STRING = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}(?!")' + r"|'''.*?'{3,5}(?!')" + r'|"(?:[^"\\\n]|\\.)*"' + r"|'[^'\n]*'", re.DOTALL
 )
+MOST_PARTS = 100  # of a dotted key: the standard library reads it in a time that grows with their square
+_LONG_KEY = re.compile(
+    rf"""(?<![\w."'-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{MOST_PARTS}}}"""
+)  # not preceded by the middle of a word or key, so the search takes linear time
 _OTHER = re.compile(r"[^,\]}#\n]*")  # numbers, dates, true and false
 
 
@@ -35,6 +39,12 @@ def line_of(line_numbers: Mapping[Path, int], path: Path) -> int:
     while path and path not in line_numbers:
         path = path[:-1]
     return line_numbers.get(path, 1)
+
+
+def line_of_long_key(text: str) -> int | None:
+    """Return the line of the first dotted key with more than `MOST_PARTS` parts, or None."""
+    found = _LONG_KEY.search(text)
+    return None if found is None else text.count("\n", 0, found.start()) + 1
 
 
 def syntax_message(text: str, error: Exception) -> str:

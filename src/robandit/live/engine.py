@@ -199,7 +199,8 @@ class Engine:
     def _mask(self, among: tuple[int, ...] | None) -> list[bool]:
         if among is None:
             return self.available
-        return [available and arm in among for arm, available in enumerate(self.available)]
+        chosen = set(among)
+        return [available and arm in chosen for arm, available in enumerate(self.available)]
 
     def _restrict(self, among: tuple[int, ...] | None) -> None:
         self.policy.set_allowed(self.state, self._mask(among))

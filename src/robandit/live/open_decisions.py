@@ -167,11 +167,12 @@ class OpenDecisions:
         self._store_new()
         return ((id, self._at(offset)) for id, offset in self._offsets.items())
 
-    def older_than(self, time: float) -> list[DecisionId]:
-        """Return the ids of decisions made before ``time``, in the order in which they were added."""
+    def older_than(self, time: float, most: int | None = None) -> list[DecisionId]:
+        """Return the ids of decisions made before ``time``, in the order in which they were added; at most ``most`` of them."""
         self._store_new()
         older = self._rows()["time"] < time
-        return list(compress(self._offsets, older.tolist())) if older.any() else []
+        places = np.flatnonzero(older)[:most]
+        return list(compress(self._offsets, older[: places[-1] + 1].tolist())) if places.size else []
 
     def __len__(self) -> int:
         """Return the number of open decisions."""

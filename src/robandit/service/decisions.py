@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
+from robandit.decisions.base import without_frames
 from robandit.decisions.engine import outcome_of
 from robandit.decisions.experiment import Experiment, Recorded
 from robandit.errors import InvalidReward, StoreUnavailable
@@ -23,10 +26,10 @@ from robandit.service.state import State
 T = TypeVar("T")
 SPARE_LEVELS = 50
 MOST_LEVELS = 200  # of a context: stores and other programs read it, too, and SQLite stops at 1,000
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_STEPS = bytes(1 if char in b"[{" else 255 if char in b"]}" else 0 for char in range(256))  # 255 is -1 in 8 bits
 _decision = decoder(bodies.NewDecision)
 _reward = decoder(bodies.NewReward)
-_items = decoder(bodies.Items)
 
 
 async def decide(state: State, request: Request) -> Answer:
@@ -70,16 +73,22 @@ async def decide_batch(state: State, request: Request) -> Answer:
     name = request.parameters[0]
     calls, items = await _items_of(state, request, "decision", _asked)
     try:
-        made = await _batch(state, name, items, lambda experiment, item: item.decide(experiment))
+        made = await state.engine.change_all(
+            name, [item if isinstance(item, Exception) else item.decide for item in items], ids=_ids(items)
+        )
     except BaseException as error:
         calls.outcomes["decision", "rejected"] += len(items)
-        fallbacks = [each if isinstance(each, Exception) else _fallback(state, name, each) for each in items]
-        if not isinstance(error, StoreUnavailable) or not all(fallbacks):
+        if not isinstance(error, StoreUnavailable):
             raise
+        fallbacks = []
+        async for item in state.engine.slices.paced(items):
+            fallbacks.append(item if isinstance(item, Exception) else _fallback(state, name, item))
+            if fallbacks[-1] is None:
+                raise
         calls.fallbacks += sum(isinstance(each, bodies.Decision) for each in fallbacks)
         return answer(bodies.Decisions(items=[_decision_item(each) for each in fallbacks]))
     answers = []
-    for each in made:
+    async for each in state.engine.slices.paced(_freed(made, items)):
         if isinstance(each, Exception):
             calls.outcomes["decision", "rejected"] += 1
             answers.append(_decision_item(each))
@@ -101,12 +110,14 @@ async def reward_batch(state: State, request: Request) -> Answer:
     name = request.parameters[0]
     calls, items = await _items_of(state, request, "reward", _Rewarding)
     try:
-        made = await _batch(state, name, items, lambda experiment, item: item.learn(experiment), closes=True)
+        made = await state.engine.change_all(
+            name, [item if isinstance(item, Exception) else item.learn for item in items], ids=_ids(items), closes=True
+        )
     except BaseException:
         calls.outcomes["reward", "rejected"] += len(items)
         raise
     answers = []
-    for each in made:
+    async for each in state.engine.slices.paced(_freed(made, items)):
         if isinstance(each, Exception):
             calls.outcomes["reward", "rejected"] += 1
             problem = problem_of(each)[0]
@@ -142,55 +153,50 @@ async def _items_of(
 ) -> tuple[Calls, list[T | Exception]]:
     """Return the items of a batch. One that is malformed is an error, and does not stop the others."""
     try:
-        raw: list[msgspec.Raw] = _items(request.body).items
+        raw = bodies.items_of(request.body)
     except Exception:
         calls = await _received(state, request, kind, 1)
         calls.outcomes[kind, "rejected"] += 1
         raise
     calls = await _received(state, request, kind, len(raw))
     items: list[T | Exception] = []
-    for each in raw:
+    async for each in state.engine.slices.paced(raw):
         try:
             items.append(parse(each))
         except Exception as error:
-            items.append(error)
+            items.append(without_frames(error))
     return calls, items
 
 
-async def _batch(
-    state: State,
-    name: str,
-    items: Sequence[Any],
-    apply: Callable[[Experiment, Any], Recorded],
-    closes: bool = False,
-) -> list[Recorded | Exception]:
-    """Apply all items of a batch in one go, so that they are stored in one commit."""
+def _freed(made: list[T], items: list[Any]) -> Iterator[T]:
+    """Yield each result of a batch, and free it and its item: to free 400,000 names at once would take 60 ms."""
+    made.reverse()
+    items.reverse()
+    while made:
+        items.pop()
+        yield made.pop()
 
-    def all_of_them(experiment: Experiment) -> list[Recorded | Exception]:
-        made: list[Recorded | Exception] = []
-        for item in items:
-            try:
-                made.append(item if isinstance(item, Exception) else apply(experiment, item))
-            except Exception as error:
-                made.append(error)
-        return made
 
-    ids = [id for item in items if not isinstance(item, Exception) for id in item.ids]
-    return await state.engine.change(name, all_of_them, ids=ids, weight=max(2, len(items)), closes=closes)
+def _ids(items: Sequence[_Asking | _Rewarding | Exception]) -> list[str]:
+    return [id for item in items if not isinstance(item, Exception) for id in item.ids]
 
 
 class _Asking:
     """A request for a decision."""
 
-    __slots__ = ("_given", "ids")
+    __slots__ = ("_among", "_given", "ids")
 
     def __init__(self, given: bodies.NewDecision) -> None:
         self._given = given
+        self._among = None if given.among is None else tuple(given.among)
+        given.among = (
+            None  # the garbage collector searches a list of names each time, for up to 60 ms, but a tuple once
+        )
         self.ids = () if given.id is None else (given.id,)
 
     def decide(self, experiment: Experiment) -> Recorded:
         given = self._given
-        return experiment.decide(given.id, among=given.among, arm=given.arm, context=given.context)
+        return experiment.decide(given.id, among=self._among, arm=given.arm, context=given.context)
 
     def fallback(self, experiment: Experiment) -> bodies.Decision | None:
         """Return the fallback of an experiment. There is none if it cannot be chosen, or if the choice was made elsewhere.
@@ -198,7 +204,7 @@ class _Asking:
         It has a new id: the one in the request may be stored, with another arm.
         """
         arm, given = experiment.settings.fallback, self._given
-        chosen = arm is not None and given.arm is None and (given.among is None or arm in given.among)
+        chosen = arm is not None and given.arm is None and (self._among is None or arm in self._among)
         if arm is None or not chosen or experiment.paused or experiment.bandit.states.get(arm) != "active":
             return None
         id, now = f"fallback-{secrets.token_hex(8)}", experiment.now()
@@ -257,19 +263,22 @@ def _check_context(context: bytes) -> None:
     rule = f"JSON in UTF-8 with numbers that fit 64-bit floats, nested at most {MOST_LEVELS} levels deep"
     if context.count(b"[") + context.count(b"{") > MOST_LEVELS and _depth(context) > MOST_LEVELS:
         raise Refusal("invalid", f"context must be {rule}", parameter="context", rule=rule)
+    collects = gc.isenabled()
+    gc.disable()  # what is decoded is freed at once: a collection would only search all objects of the server
     try:
         msgspec.json.decode(b"[" * SPARE_LEVELS + context + b"]" * SPARE_LEVELS)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error).partition(" - at ")[0][:100]
         raise Refusal("invalid", f"context must be {rule}: {reason}", parameter="context", rule=rule) from None
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _depth(context: bytes) -> int:
-    depth = deepest = 0
-    for byte in _STRINGS.sub(b"", context):
-        depth += (byte in b"[{") - (byte in b"]}")
-        deepest = max(deepest, depth)
-    return deepest
+    """Return the number of levels of valid JSON. A loop in Python over 64 KiB would take 60 ms."""
+    steps = np.frombuffer(_STRINGS.sub(b"", context).translate(_STEPS), dtype=np.int8)
+    return int(steps.cumsum(dtype=np.int32).max(initial=0))
 
 
 def _status(made: Recorded) -> int:

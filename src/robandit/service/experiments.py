@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from typing import Any
+
+import msgspec
 
 from robandit.decisions.experiment import Experiment, Recorded
 from robandit.diagnostics.diagnosis import Diagnosis
 from robandit.diagnostics.tails import TailIndex
+from robandit.live.ledger import many_expired
 from robandit.service import access, bodies
 from robandit.service.answers import arm_estimates, json_number
 from robandit.service.bodies import decoder
 from robandit.service.http import Answer, Request, answer
 from robandit.service.state import State
 from robandit.service.studies import Study
+from robandit.wording import share
 
 MANY_OPEN = 0.8  # warn when this share of max_open is open
 COSTS = "The rewards look like costs, and this experiment maximises them: if they are costs, create another one with minimize."
-AT_ONCE = 100  # experiments that are listed before other calls have a turn
 _settings = decoder(bodies.NewExperiment)
 _FIELDS = bodies.NewExperiment.__struct_fields__
 _arm = decoder(bodies.NewArm)
@@ -38,12 +40,8 @@ async def overview(state: State, request: Request) -> Answer:
     """Handle GET experiments: those that the key may read."""
     await state.engine.catch_up()
     readable = [each for each in state.engine.experiments.values() if access.may(request.key, "read", each.name)]
-    summaries = []
-    for place, experiment in enumerate(sorted(readable, key=lambda each: each.name), start=1):
-        summaries.append(summary_of(experiment))
-        if place % AT_ONCE == 0:
-            await asyncio.sleep(0)
-    await state.engine.settled()
+    readable.sort(key=lambda each: each.name)
+    summaries: list[Any] = await state.engine.seen(readable, lambda each: msgspec.Raw(bodies.encode(summary_of(each))))
     return answer(bodies.Experiments(experiments=summaries))
 
 
@@ -172,6 +170,20 @@ def warnings_of(experiment: Experiment, study: Study | None) -> list[str]:
     if waiting >= MANY_OPEN * most:
         warnings.append(
             f"{waiting:,} decisions wait for their rewards, and max_open is {most:,}: check that rewards arrive."
+        )
+    if len(experiment.bandit.arms) == 1:
+        warnings.append(
+            f"There is one arm only, {experiment.bandit.arms[0]!r}: nothing is decided yet. Add a second arm."
+        )
+    expired, ended, window = (
+        experiment.ends["expired"],
+        sum(experiment.ends.values()),
+        experiment.settings.reward_window,
+    )
+    if window is not None and experiment.settings.on_expiry == "drop" and many_expired(expired, ended):
+        warnings.append(
+            f"{share(expired / ended)} of the recent decisions expired without a reward: send each reward within the reward_window "
+            f"({window:g} seconds), or create an experiment with a longer one."
         )
     if study is None:
         return warnings

@@ -25,8 +25,9 @@ from robandit.service.state import State
 from robandit.storage import Event, Reader, Store
 
 PAGE = 2_000
+AT_ONCE = 250  # rows that are written by one call: contexts have up to 64 KiB
 MOST_STREAMS = 16
-PART = 1 << 18
+PART = 1 << 18  # bytes of an answer that wait for the client
 FORMATS = {
     "ndjson": b"application/x-ndjson",
     "csv": b"text/csv; charset=utf-8",
@@ -58,8 +59,9 @@ async def log(state: State, request: Request) -> Answer:
 async def _counted(state: State, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     state.streams += 1
     try:
-        async for part in parts:
-            yield part
+        async for part in parts:  # with long contexts, it has up to 16 MB
+            for first in range(0, len(part), PART):
+                yield part[first : first + PART]
     finally:
         state.streams -= 1
         await parts.aclose()
@@ -88,7 +90,8 @@ def row_of(event: Event) -> bodies.LogRow:
         learned=value is not None and event.kind in ("rewarded", "expired"),
         propensity=None if propensity == "unknown" else propensity,
         decided=getattr(payload, "decided", None),
-        context=decoded(context),
+        # Not as Python values: to write or to free a page of them takes up to half a second.
+        context=None if context is msgspec.UNSET else msgspec.Raw(bodies.encode(decoded(context))),
     )
 
 
@@ -118,15 +121,19 @@ def _page(
 
 async def _ndjson(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncGenerator[bytes, None]:
     async for rows in pages:
-        if rows:
-            yield b"".join([bodies.encode(row) + b"\n" for row in rows])
+        for first in range(0, len(rows), AT_ONCE):
+            yield await asyncio.to_thread(_json_lines, rows[first : first + AT_ONCE])
+
+
+def _json_lines(rows: list[bodies.LogRow]) -> bytes:
+    return b"".join([bodies.encode(row) + b"\n" for row in rows])
 
 
 async def _csv(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncGenerator[bytes, None]:
     yield _csv_lines([list(COLUMNS)])
     async for rows in pages:
-        if rows:
-            yield _csv_lines(_cells(row) for row in rows)
+        for first in range(0, len(rows), AT_ONCE):
+            yield await asyncio.to_thread(_csv_lines, map(_cells, rows[first : first + AT_ONCE]))
 
 
 def _csv_lines(rows: Any) -> bytes:
@@ -139,7 +146,7 @@ def _cells(row: bodies.LogRow) -> Iterator[Any]:
     for name in COLUMNS:
         value = getattr(row, name)
         if name == "context":
-            yield "" if value is None else bodies.encode(value).decode()
+            yield "" if value is None else bytes(value).decode()
         elif isinstance(value, bool):
             yield "true" if value else "false"
         else:
@@ -164,7 +171,7 @@ def _write_parquet(rows: list[bodies.LogRow], path: Path) -> None:
     import polars as pl
 
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
-    columns["context"] = [None if each is None else bodies.encode(each).decode() for each in columns["context"]]
+    columns["context"] = [None if each is None else bytes(each).decode() for each in columns["context"]]
     pl.DataFrame(columns, schema=_schema()).write_parquet(path)
 
 

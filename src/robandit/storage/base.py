@@ -321,6 +321,10 @@ class Turn(ABC):
         """
 
     @abstractmethod
+    def keep(self) -> None:
+        """Say that the turn is still used: the store ends one of which it hears nothing. Raises `StoreUnavailable` if it has."""
+
+    @abstractmethod
     def cancel(self) -> None:
         """End the turn, unless it has ended. Nothing more is stored."""
 

@@ -81,6 +81,14 @@ def _checked_postgres(location: str) -> str:
     return location
 
 
+def check_location(location: str) -> None:
+    """Raise `InvalidInput` if a location cannot be that of a store. Nothing is opened."""
+    if is_postgres(location):
+        _checked_postgres(location)
+    else:
+        path_of(location)
+
+
 def open_store(location: str, *, durability: str = "full", create: bool = True, new: bool = False) -> Store:
     """Open the store at a location for writing, and make it if it does not exist.
 

@@ -58,6 +58,7 @@ DURABILITY = {"full": True, "relaxed": False, "off": False}
 """Whether a commit waits for the disk."""
 OLDEST_SERVER = 140_000  # the oldest version of PostgreSQL that is still maintained
 TIDIED_ROWS = 5000  # removed by one call of `tidy`
+PROBES = 5  # questions to each of two connections about their sessions
 _LOCK = 0x526F6264  # "Robd": the advisory lock of those who change the schema
 _SEPARATOR = "\x1f"  # neither in JSON nor in an id: PostgreSQL splits a text faster than psycopg writes an array
 
@@ -271,6 +272,12 @@ class PostgresTurn(Turn):
         again.cancel()
         return again.found[number].tail[: len(log)] == log[:MOST_TAIL]
 
+    def keep(self) -> None:
+        """See `Turn`."""
+        self._connections.wait_on(self._db)
+        with self._connections.errors():
+            self._db.execute("SELECT")
+
     def cancel(self) -> None:
         """See `Turn`."""
         if not self.ended:
@@ -288,6 +295,7 @@ class PostgresStore(SharedStore):
         self.name = self._connections.name
         """Its address, without the password."""
         try:
+            _check_sessions(self._connections)
             self._connections.run(lambda db: _migrate(db, self.name, create, new))
             self.warnings = self._connections.run(lambda db: _warnings(db, self.name)) if durability == "full" else []
         except BaseException:
@@ -424,6 +432,39 @@ class PostgresStore(SharedStore):
         raise StoreError(
             "robandit backup copies sqlite:PATH only: use pg_dump, or the backups of your PostgreSQL server"
         )
+
+
+def _check_sessions(connections: Connections) -> None:
+    """Raise `StoreError` if a pooler gives each transaction any session of PostgreSQL, as PgBouncer may.
+
+    Two connections that are open at the same time have two sessions, and keep them. Without a pooler, the first one is the process
+    that it was told of when it connected, and nothing more is asked. A pooler hides that. If it also lends sessions, an idle pool
+    gives both connections the same one, or one connection one after the other.
+    """
+    with connections.errors():
+        first, own = connections.begin(_process)
+        try:
+            if own == first.info.backend_pid:
+                return
+            second, other = connections.begin(_process)
+            try:
+                firsts, seconds = {own}, {other}
+                for _ in range(PROBES):
+                    firsts |= {_process(first), _process(first)}  # twice: two sessions that take turns would keep apart
+                    seconds.add(_process(second))
+            finally:
+                connections.give_back(second)
+        finally:
+            connections.give_back(first)
+    if len(firsts) > 1 or len(seconds) > 1 or firsts & seconds:
+        fact = f"{connections.name} is behind PgBouncer, or another pooler, with pool_mode = transaction or statement"
+        raise StoreError(f"{fact}: set pool_mode = session, or connect to PostgreSQL itself")
+
+
+def _process(db: Connection) -> int:
+    """Return the number of the process of PostgreSQL that answers."""
+    ((number,),) = db.execute("SELECT pg_backend_pid()").fetchall()
+    return int(number)
 
 
 def _commit(db: Connection, heads: dict[int, int], events: Sequence[Event], changes: Sequence[Change]) -> None:

@@ -1,5 +1,6 @@
 """What the pages of the dashboard show, what their forms do, and what their streams send."""
 
+import asyncio
 import math
 import random
 import re
@@ -10,9 +11,10 @@ import pytest
 
 from helpers.serving import Clock, Local
 from helpers.visiting import Person, words
+from robandit.decisions import pace
 from robandit.laws import Pareto
 from robandit.service import experiments
-from robandit.service.dashboard import experiment_page, looks, pages
+from robandit.service.dashboard import experiment_page, looks, overview, pages
 
 P = "/v1/experiments/p"
 
@@ -20,6 +22,17 @@ P = "/v1/experiments/p"
 @pytest.fixture
 def local(tmp_path):
     with Local(tmp_path / "robandit.db") as local:
+        yield local
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def timed(tmp_path, clock):
+    with Local(tmp_path / "timed.db", clock=clock) as local:
         yield local
 
 
@@ -112,12 +125,75 @@ def test_a_reset_closes_decisions(local, person):
 
 
 def test_warnings_are_sentences(local, person):
-    local.call("PUT", P, {"arms": ["a"], "max_open": 10})
+    local.call("PUT", P, {"arms": ["a", "b"], "max_open": 10})
     local.call("POST", f"{P}/decisions/batch", {"items": [{} for _ in range(8)]})
     expected = "8 decisions wait for their rewards, and max_open is 10: check that rewards arrive."
     assert local.call("GET", P).json["warnings"] == [expected]
     assert f"1 warning {expected}" in words(person.get("/experiments/p").body)
     assert "1 warning" in words(person.get("/").body)
+
+
+def test_an_experiment_with_one_arm_decides_nothing_yet(local, person):
+    local.call("PUT", P, {"arms": ["a"]})
+    expected = "There is one arm only, 'a': nothing is decided yet. Add a second arm."
+    assert local.call("GET", P).json["warnings"] == [expected]
+    assert f"1 warning {expected}" in words(person.get("/experiments/p").body)
+    assert "1 warning" in words(person.get("/").body)
+    local.call("POST", f"{P}/arms", {"arm": "b"})
+    assert local.call("GET", P).json["warnings"] == []
+
+
+EXPIRED = (
+    "{} of the recent decisions expired without a reward: send each reward within the reward_window (60 seconds), or create an "
+    "experiment with a longer one."
+)
+
+
+def end(local, clock, rewarded, expired):
+    """Make decisions, of which some are rewarded and the others expire."""
+    made = local.call("POST", f"{P}/decisions/batch", {"items": [{}] * (rewarded + expired)}).json["items"]
+    if rewarded:
+        rewards = [{"id": each["decision"]["id"], "value": 1.0} for each in made[:rewarded]]
+        local.call("POST", f"{P}/rewards/batch", {"items": rewards})
+    clock.now += 61.0
+    local.run(local.engine.change("p", lambda experiment: experiment.expire_due()))
+
+
+@pytest.mark.parametrize(
+    ("rewarded", "expired", "share"),
+    [(9, 91, "91 %"), (39, 11, "22 %"), (40, 10, None), (79, 21, "21 %"), (0, 49, None), (0, 50, "100 %")],
+)
+def test_many_expired_decisions_are_a_warning(timed, clock, rewarded, expired, share):
+    timed.call("PUT", P, {"arms": ["a", "b"], "reward_window": 60})
+    end(timed, clock, rewarded, expired)
+    expected = [] if share is None else [EXPIRED.format(share)]
+    assert timed.call("GET", P).json["warnings"] == expected
+    shown = words(Person(timed).get("/experiments/p").body)
+    assert ("expired without a reward" in shown) == bool(expected)
+    assert all(f"1 warning {each}" in shown for each in expected)
+    assert ("1 warning" in words(Person(timed).get("/").body)) == bool(expected)
+
+
+def test_expired_decisions_that_are_learned_are_no_warning(timed, clock):
+    """In an experiment on sales, most visitors buy nothing."""
+    timed.call("PUT", P, {"arms": ["a", "b"], "reward_window": 60, "on_expiry": 0.0})
+    end(timed, clock, 9, 91)
+    assert not [each for each in timed.call("GET", P).json["warnings"] if "expired" in each]
+
+
+def test_only_recent_decisions_count(timed, clock):
+    timed.call("PUT", P, {"arms": ["a", "b"], "reward_window": 60})
+    for _ in range(6):
+        end(timed, clock, 1000, 0)
+    assert timed.call("GET", P).json["warnings"] == []
+    end(timed, clock, 0, 400)
+    assert len(timed.call("GET", P).json["warnings"]) == 1
+    for _ in range(2):
+        end(timed, clock, 1000, 0)
+    assert timed.call("GET", P).json["warnings"] == []
+    end(timed, clock, 0, 400)
+    timed.call("POST", f"{P}/reset")
+    assert timed.call("GET", P).json["warnings"] == []
 
 
 def test_a_change_of_an_arm_is_a_warning(local, person):
@@ -372,13 +448,13 @@ def test_a_change_that_is_refused_is_explained_on_the_page(local, person, form, 
 def test_the_overview(local, person):
     assert "There are no experiments yet" in words(person.get("/").body)
     local.call("PUT", P, {"arms": ["a", "b"]})
-    local.call("PUT", "/v1/experiments/q", {"arms": ["x"]})
+    local.call("PUT", "/v1/experiments/q", {"arms": ["x", "y"]})
     local.call("POST", "/v1/experiments/q/pause")
     play(local, 10)
     page = person.get("/").body.decode()
     rows = [words(row) for row in re.findall(r'<tr id="e-.*?</tr>', page)]
     assert re.fullmatch(r"p running 2 10 0 [ab] \d+ % \S+ \S+ UTC", rows[0])
-    assert re.fullmatch(r"q paused 1 0 0 no rewards yet \S+ \S+ UTC", rows[1])
+    assert re.fullmatch(r"q paused 2 0 0 no rewards yet \S+ \S+ UTC", rows[1])
 
 
 def test_many_experiments_have_pages_and_a_search(local, person, monkeypatch):
@@ -493,7 +569,7 @@ def test_a_thousand_arms_have_a_short_table(local, person):
 
 
 def test_costs_that_are_maximised_are_questioned(local, person):
-    local.call("PUT", P, {"arms": ["a"]})
+    local.call("PUT", P, {"arms": ["a", "b"]})
     items = [{"id": f"{i}", "arm": "a"} for i in range(600)]
     local.call("POST", f"{P}/decisions/batch", {"items": items})
     rng = random.Random(2)
@@ -569,3 +645,24 @@ def test_a_study_that_fails_leaves_the_rest_of_the_page(local, person, monkeypat
     text = words(person.get("/experiments/p").body)
     assert "Share of traffic" in text
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_list_that_is_made_during_a_batch_shows_all_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(pace, "SLICE", 0.0)
+
+    async def rows(local):
+        engine, begun = local.service.state.engine, asyncio.Event()
+
+        def act(experiment):
+            begun.set()
+            return experiment.decide()
+
+        batch = asyncio.create_task(engine.change_all("e", [act] * 20, ids=()))
+        await begun.wait()
+        made = await overview.row_parts(local.service._site, [engine.find("e")])
+        await batch
+        return made["e-e"]
+
+    with Local(tmp_path / "robandit.db") as local:
+        local.call("PUT", "/v1/experiments/e", {"arms": ["a", "b"]})
+        assert local.run(rows(local)).count("<td>20</td>") == 2  # decisions, all of them open

@@ -67,6 +67,7 @@ class Look:
 
     async def _rendered(self, now: float, study: Study | None) -> dict[str, str]:
         state, experiment = self._state, self.experiment
+        await state.engine.still(experiment)
         last, summary = experiment.seq, summary_of(experiment)
         await state.engine.settled()
         async with self._reading:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import html
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -21,7 +20,6 @@ from robandit.wording import counted, share
 
 PER_PAGE = 100
 GROWTH = 0.1  # the rewards of an experiment are studied again for its warnings after this relative growth
-AT_ONCE = 20  # rows that are made before other calls have a turn
 
 
 class Chosen(NamedTuple):
@@ -55,7 +53,6 @@ async def overview(site: Site, visit: Visit) -> Answer:
         count = f"{found.matching:,} of {count}"
     main = f"""<div class="head"><h1 class="title">Experiments</h1><span class="muted">{count}</span></div>
 {_search(found.text) if total > 1 else ""}{shown}{_pages(found)}"""
-    await site.state.engine.settled()
     query = {"q": found.text, "page": str(found.page)}
     return page(visit, "Experiments", main, at=address("/", **query), live=address("/live", **query) if rows else "")
 
@@ -81,16 +78,16 @@ def joined(rows: Mapping[str, str]) -> str:
 async def row_parts(site: Site, experiments: Sequence[Experiment]) -> dict[str, str]:
     """Return the rows of experiments, by the ids of their elements. A row is made again when its experiment has changed."""
     await site.state.studies.refresh("dashboard", experiments, growth=GROWTH, patience=0.0)
-    rows = {}
-    for place, experiment in enumerate(experiments, start=1):
-        made_of = experiment.seq, site.state.studies.newest(experiment)
-        known = site.rows.get(experiment)
-        if known is None or known[0] != experiment.seq or known[1] is not made_of[1]:
-            known = site.rows[experiment] = (*made_of, _row(experiment, made_of[1]))
-        rows[f"e-{experiment.name}"] = known[2]
-        if place % AT_ONCE == 0:
-            await asyncio.sleep(0)
-    return rows
+
+    def row(experiment: Experiment) -> tuple[int, Study | None, str]:
+        study, known = site.state.studies.newest(experiment), site.rows.get(experiment)
+        if known is not None and known[0] == experiment.seq and known[1] is study:
+            return known
+        return experiment.seq, study, _row(experiment, study)
+
+    made = dict(zip(experiments, await site.state.engine.seen(experiments, row), strict=True))
+    site.rows.update(made)
+    return {f"e-{experiment.name}": text for experiment, (_, _, text) in made.items()}
 
 
 def _row(experiment: Experiment, study: Study | None) -> str:

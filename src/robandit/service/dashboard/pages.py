@@ -95,7 +95,6 @@ async def live_overview(site: Site, visit: Visit) -> Answer:
         """Return the rows, or all of them as one part if other experiments are to be shown."""
         before, shown[:] = shown[:], overview.chosen(site, visit).experiments
         made = await overview.row_parts(site, shown)
-        await site.state.engine.settled()
         return made if shown == before else {"rows": overview.joined(made)}
 
     return _stream(site, visit, rows, lambda: True)

@@ -14,7 +14,7 @@ from robandit.decisions.experiment import Experiment
 from robandit.service import access
 from robandit.service.dashboard.layout import HTML, Visit, problem_page, redirect
 from robandit.service.dashboard.looks import Looks
-from robandit.service.http import LARGEST_BODY, Answer, Bodies, Gone, Headers, Receive, Route, Scope, query_of
+from robandit.service.http import Answer, Bodies, Gone, Headers, Receive, Route, Scope, query_of
 from robandit.service.problems import Problem, Refusal
 from robandit.service.sessions import LIFETIME, form_token
 from robandit.service.state import State
@@ -22,6 +22,7 @@ from robandit.service.studies import Study
 from robandit.storage import StoredKey
 
 MOST_FIELDS = 100
+LARGEST_FORM = 256 << 10  # enough for 1,000 arms of 100 letters
 LARGEST_LOGIN = 16 << 10
 _ELSEWHERE = ("cross-site", "same-site")
 _NOT_OURS = "This form has expired, or comes from another site: go back, reload the page, and send it again"
@@ -73,11 +74,12 @@ class Site:
             given = Visit(key or access.NOBODY, token, parameters, query, {}, cookie, headers)
             if key is not None:
                 visit = given
+                scope["known"] = True
             elif page.scope is not None:
                 return _without_session(page, scope, given)
             self._check(page, given)
             if page.method == "POST":
-                most = LARGEST_BODY if page.scope is not None else LARGEST_LOGIN
+                most = LARGEST_FORM if page.scope is not None else LARGEST_LOGIN
                 given = replace(given, form=await self._form(headers, receive, most))
                 if page.scope is not None:
                     _check_token(given)
