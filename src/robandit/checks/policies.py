@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from robandit.checks.chances import check_chance
+from robandit.checks.outlooks import check_outlook, choice
 from robandit.errors import InvalidInput, KernelError, NotApplicable
 from robandit.kernel import compiled
 from robandit.kernel.random import streams
@@ -36,10 +37,11 @@ def check_policy(policy: Policy) -> list[str]:
 
     Values: repr, hash, equality and JSON depend only on the parameters. Simulation: every arm is tried. The same seed gives the
     same bytes on any number of threads, and another seed gives different bytes if the policy uses rewards. Other policies have
-    no influence. Live: `select` has no side effects. `select` and `update` agree with the simulation at every pull. Rewards may
-    arrive late and in any order. A bandit continues unchanged after saving and loading. Choices are deterministic, or ``chance``
-    returns their probabilities, which are compared with frequencies. Hooks that run as plain Python leave the state of compiled
-    ones. Only allowed arms are chosen, if the policy has ``respects_allowed``. Every state is in the policy's ``ranges``.
+    no influence. An ``outlook`` changes no choice. Live: `select` has no side effects. `select` and `update` agree with the
+    simulation at every pull. Rewards may arrive late and in any order. A bandit continues unchanged after saving and loading.
+    Choices are deterministic, or ``chance`` returns their probabilities, which are compared with frequencies. Hooks that run as
+    plain Python leave the state of compiled ones. Only allowed arms are chosen, if the policy has ``respects_allowed``. Every state
+    is in the policy's ``ranges``.
 
     Required parameters that are None are taken from the problem of the checks.
 
@@ -235,12 +237,6 @@ def check_allowed_arms(policy: Policy) -> None:
     free, briefly, often = (Engine(policy, policy.start(ARMS, None, words), [True] * ARMS, None) for _ in range(3))
     among = tuple(range(ARMS))
 
-    def choice(engine: Engine, arms: tuple[int, ...] | None) -> int:
-        try:
-            return engine.ask(arms)
-        except KernelError as error:
-            raise AssertionError(f"at pull {step}, {error}") from error
-
     for step in range(HORIZON):
         if rng.random() < 0.2:
             mask = rng.random(ARMS) < 0.5
@@ -248,14 +244,14 @@ def check_allowed_arms(policy: Policy) -> None:
             among = tuple(np.flatnonzero(mask).tolist())
         stream = getattr(briefly.state, "rng", np.zeros(0, dtype=np.uint64))
         before = stream.copy()
-        choice(briefly, among)
+        choice(briefly, among, step)
         stream[:] = before  # a random policy must draw the same numbers again
-        after, arm = choice(briefly, None), choice(free, None)
+        after, arm = choice(briefly, None, step), choice(free, None, step)
         assert after == arm, f"{policy!r} at pull {step} chooses {after} after an exclusion, and {arm} without it"
         reward = -float(rng.pareto(2.0)) - 0.1 * arm
         free.tell(arm, reward)
         briefly.tell(arm, reward)
-        arm = choice(often, among)
+        arm = choice(often, among, step)
         often.tell(arm, -float(rng.pareto(2.0)) - 0.1 * arm)
 
 
@@ -284,7 +280,7 @@ def check_interpreted_agrees(policy: Policy) -> None:
 
 
 _CHECKS = (
-    *(check_value, check_every_arm_is_tried, check_reproducible, check_alone_or_together, check_pulls_add_up),
-    *(check_asking_never_learns, check_live_agrees, check_late_rewards, check_saved_goes_on, check_chance),
-    check_interpreted_agrees,
+    *(check_value, check_outlook, check_every_arm_is_tried, check_reproducible, check_alone_or_together),
+    *(check_pulls_add_up, check_asking_never_learns, check_live_agrees, check_late_rewards, check_saved_goes_on),
+    *(check_chance, check_interpreted_agrees),
 )

@@ -14,6 +14,7 @@ import numpy as np
 
 from robandit.errors import CorruptFile, InvalidInput
 from robandit.files import check_format
+from robandit.kernel.lazy import forget_lines
 from robandit.kernel.ranges import MOST, violation
 from robandit.kernel.types import Bools
 from robandit.live.arms import ACTIVE, Arm, State, checked_arms
@@ -21,6 +22,7 @@ from robandit.live.ids import life_and_number
 from robandit.live.memory import Memory, SavedMemory
 from robandit.live.open_decisions import LARGEST_NUMBER, DecisionId, OpenDecisions, SavedDecisions
 from robandit.policies.base import Policy, growing_fields, with_allowed, without_allowed
+from robandit.policies.index import no_outlook
 
 Among: TypeAlias = tuple[int, ...] | None
 """Arms that a choice is restricted to; None for all that are available."""
@@ -212,6 +214,8 @@ def _restored(source: str, policy: Policy, allowed: Bools, saved: dict[str, Any]
     outside = violation(state._asdict(), policy.ranges(state))
     if outside is not None:
         raise CorruptFile(f"{source} is damaged: in the state of {policy.label}, {outside}")
+    if getattr(policy, "outlook", None) is no_outlook:  # version 0.2 saved lines of such policies, which may be too low
+        forget_lines(state.lines)
     return state
 
 

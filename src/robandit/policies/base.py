@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast, datacla
 import numpy as np
 
 from robandit.errors import InvalidInput, NotApplicable, RobanditError, formatted
+from robandit.hints import guided
 from robandit.kernel import loops
 from robandit.kernel.lazy import forget_leader, lazy_state
 from robandit.kernel.ranges import Range
@@ -186,7 +187,7 @@ class Policy:
 
     def __init_subclass__(cls) -> None:
         """Make the subclass a frozen, keyword-only dataclass with a label, and register it by its tag."""
-        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        guided(dataclasses.dataclass(frozen=True, kw_only=True)(cls))
         for f in dataclasses.fields(cls):
             own = inspect.getattr_static(Policy, f.name, None)
             if callable(own) or isinstance(own, (property, classmethod)):

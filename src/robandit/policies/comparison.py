@@ -38,6 +38,11 @@ MOMENTS = {  # with bars, which the notation of bounds lacks
 UNBROKEN = 50  # characters of a formula that is not broken into lines
 
 
+def count_algorithms(policies: list[Policy]) -> int:
+    """Return the number of algorithms among policies. Each class is one, in however many variants and with whatever parameters."""
+    return len({type(policy) for policy in policies})
+
+
 def as_lines(policies: list[Policy]) -> str:
     """Return one line per class: its name for ``--policy``, and when to use it. Policies that must know nothing come first."""
     by_class = {type(policy): policy for policy in reversed(policies)}  # of several variants, the first
@@ -49,7 +54,8 @@ def as_lines(policies: list[Policy]) -> str:
         lines = list(groups.values())[bool(policy.facts.knows)]
         lines.append(f"{cls.__name__:{width}}  {cls.use_when}".rstrip())
     text = "\n\n".join("\n".join([f"{head}. Use one when", *lines]) for head, lines in groups.items() if lines)
-    return f"{text}\n\neps and u bound a moment: E|X|^(1+eps) <= u. Bounds and assumptions: --theory"
+    count = f"{count_algorithms(policies)} algorithms, baselines included."
+    return f"{text}\n\n{count}\neps and u bound a moment: E|X|^(1+eps) <= u. Bounds and assumptions: --theory"
 
 
 def compared(policies: list[Policy]) -> tuple[list[dict[str, str]], list[str]]:

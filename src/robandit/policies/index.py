@@ -3,12 +3,16 @@
 A subclass writes hooks in the paper's notation, as static methods:
 
 - ``index(p, s, arm, level)``: the upper bound of the arm's mean;
-- ``outlook(p, s, arm, level)``: a line above the index (:mod:`robandit.kernel.lazy`), unless only the arm's rewards change it;
 - ``add(p, s, arm, reward)``: learn a reward;
 
 and, where the default does not fit, ``rewards(s, arm)`` (the number of rewards of an arm), ``mean(p, s, arm)``, ``level(p, s)``
 (the quantity that raises the index, by default log t), ``first(p)`` (the number of first rewards of each arm, by default one; 0 if
 the index itself is infinite for an arm with too few rewards), and `estimate`.
+
+Every choice computes the index of every arm, unless the policy has ``outlook(p, s, arm, level)``: a line above the index
+(:mod:`robandit.kernel.lazy`), which makes choices fast and must not change them. `robandit.checks.check_policy` verifies it.
+``outlook = FLAT`` fits an index that changes only with the arm's own rewards. A subclass that replaces ``index`` or ``level``
+does not inherit ``outlook``.
 
 The template makes `select`, `update`, `take` and `expire` from them. To wrap one, a subclass sets ``select`` to
 ``staticmethod(partial(function))``, where the function takes the same hooks as `select_largest` and calls it. If the choice becomes
@@ -151,9 +155,18 @@ def learn(add: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, rewa
     touched(s.lines, s.lead, arm)
 
 
+def no_outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
+    """Return a line at infinity, so that the arm's index is computed at every choice."""
+    return math.inf, 0.0, math.inf
+
+
 def flat_outlook(index: Any, p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
     """Return a constant line, for an index that changes only with the arm's own rewards."""
     return index(p, s, arm, level), 0.0, math.inf
+
+
+FLAT: Any = staticmethod(partial(flat_outlook))
+"""The ``outlook`` of a policy whose indices change only with the arm's own rewards."""
 
 
 def slightly_above(mean: float, width: float) -> float:
@@ -204,7 +217,7 @@ class IndexHooks:
     index: ClassVar[Any]
     add: ClassVar[Any]
     mean: ClassVar[Any]
-    outlook: ClassVar[Any] = _template("outlook", flat_outlook)
+    outlook: ClassVar[Any] = staticmethod(no_outlook)
     select: ClassVar[Any] = _template("select", select_largest)
     update: ClassVar[Any] = _template("update", learn)
     estimate: ClassVar[Any] = _template("estimate", describe_arm)
@@ -229,6 +242,9 @@ class IndexHooks:
 
     def __init_subclass__(cls) -> None:
         """Bind the subclass's hooks to the templates that it does not replace."""
+        newest = next(vars(base) for base in cls.__mro__ if {"outlook", "index", "level"} & vars(base).keys())
+        if "outlook" not in newest:  # the inherited one belongs to another index
+            cls.outlook = staticmethod(no_outlook)
         for name, parts in _PARTS.items():
             hook = getattr(cls, name)
             if isinstance(hook, partial) and all(hasattr(cls, part) for part in parts):

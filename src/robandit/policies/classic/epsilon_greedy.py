@@ -14,7 +14,7 @@ from robandit.kernel.ranges import ANYTHING, COUNTS, SUMS, Range, by_column
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.classic.uniform import allowed_arms, any_arm
 from robandit.policies.facts import Facts
-from robandit.policies.index import IndexPolicy, Rewards, first_untried, index_ranges, pulls_made
+from robandit.policies.index import FLAT, IndexPolicy, Rewards, first_untried, index_ranges, pulls_made
 from robandit.validation import within
 
 SUM, COUNT, MEAN = 0, 1, 2  # columns of ``arms``
@@ -100,6 +100,7 @@ class EpsilonGreedy(IndexPolicy):
         arms = by_column(state.arms, {SUM: SUMS, COUNT: COUNTS, MEAN: SUMS})
         return index_ranges(state, state.arms[:, COUNT] > 0.0) | {"arms": arms, "rng": ANYTHING}
 
+    outlook = FLAT
     select = staticmethod(partial(explore_or_select))
     chance = staticmethod(partial(explored_or_selected))
 

@@ -9,7 +9,7 @@ from robandit.kernel.lazy import lazy_ranges, lazy_state
 from robandit.kernel.ranges import Range
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import IndexPolicy
+from robandit.policies.index import FLAT, IndexPolicy
 from robandit.policies.p_robust.running_mean import (
     ARM_FLOATS,
     COUNT,
@@ -132,6 +132,8 @@ class MRUCB(PRobust, IndexPolicy):
             if longer.arms[arm, COUNT] > 0.0:
                 longer.arms[arm, INDEX] = longer.arms[arm, MEAN] + bonus(self.params(), longer, arm)
         return longer
+
+    outlook = FLAT
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:

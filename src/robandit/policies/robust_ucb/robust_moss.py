@@ -19,7 +19,7 @@ from robandit.policies._parts.heap import pop_smallest, push, smallest
 from robandit.policies._parts.parameters import check_known
 from robandit.policies._parts.reward_store import USED, KeepsRewards, empty_store
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import IndexPolicy, index_ranges, no_pulls
+from robandit.policies.index import FLAT, IndexPolicy, index_ranges, no_pulls
 from robandit.validation import invalid, positive, within
 
 # Numbers of an arm: rewards, the sum of the rewards with |X| <= LEVEL, the number of larger positive minus larger negative rewards,
@@ -150,6 +150,8 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
                 begin_epoch(p, longer, arm)
                 set_index(p, longer, arm)
         return longer
+
+    outlook = FLAT
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:
