@@ -4,6 +4,7 @@
 
     RobanditError
     ├── InvalidInput (ValueError)    a value breaks a rule; the message names the value, the rule and the way out
+    │   ├── AccessDenied             the decision service does not accept the key, or the key does not allow the call
     │   ├── InvalidReward            a reward that is NaN, infinite, not a number, or too large or small to square
     │   ├── MeanUndefined            an arm whose law has no finite mean
     │   ├── NoThresholdError         a sample with too few non-zero values for a trimming threshold
@@ -30,9 +31,9 @@
 Every error leaves the object that raised it unchanged. An error about one value has the attributes ``parameter`` (the name),
 ``value`` and ``rule`` (what the value must be). In other errors they are None.
 
-Live bandits issue three warnings: `AssumptionWarning`, at most once by a bandit and its saved copies together; `DriftWarning`, once
-per alarm; `CompilationWarning`, at most once. `estimators.adaptive_trimmed_mean` issues an `AssumptionWarning` for each call whose
-sample contradicts its assumption.
+Live bandits issue four warnings: `AssumptionWarning`, at most once by a bandit and its saved copies together; `DriftWarning`, once
+per alarm; `CompilationWarning`, at most once; `ExpiryWarning`, when more than 20 % of the decisions have expired.
+`estimators.adaptive_trimmed_mean` issues an `AssumptionWarning` for each call whose sample contradicts its assumption.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from typing import Any
 from robandit.wording import visible
 
 __all__ = [
+    "AccessDenied",
     "AssumptionWarning",
     "BatchError",
     "CompilationWarning",
@@ -52,6 +54,7 @@ __all__ = [
     "DecisionError",
     "DriftWarning",
     "EngineLost",
+    "ExpiryWarning",
     "FileError",
     "HorizonReached",
     "InvalidInput",
@@ -89,6 +92,10 @@ class RobanditError(Exception):
 
 class InvalidInput(RobanditError, ValueError):
     """A value breaks a rule."""
+
+
+class AccessDenied(InvalidInput):
+    """The decision service does not accept the key, or the key does not allow the call. ``parameter`` is ``"key"``."""
 
 
 class InvalidReward(InvalidInput):
@@ -205,6 +212,10 @@ class DriftWarning(UserWarning):
     """The law of an arm's rewards changed, says the drift detector of a live bandit. The rewards are learned as before."""
 
 
+class ExpiryWarning(UserWarning):
+    """Many decisions of a live bandit expired without a reward: more than 20 % of those that ended, and at least 50 ended."""
+
+
 class CompilationWarning(UserWarning):
     """The hooks of a live bandit cannot be compiled. It goes on, with the same decisions, but slowly."""
 
@@ -212,7 +223,8 @@ class CompilationWarning(UserWarning):
 def formatted(value: Any) -> str:
     """Return the repr of a value for a message: on one line, printable, at most 80 characters."""
     try:
-        text = " ".join(repr(value).split())
+        # Names may differ only by spaces; the repr of other values may have several lines.
+        text = repr(value) if type(value) is str else " ".join(repr(value).split())
     except (ValueError, RecursionError, MemoryError):  # an integer of thousands of digits, or a deeply nested list
         return "a value that is too large to print"
     except Exception:

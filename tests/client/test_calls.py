@@ -8,13 +8,13 @@ import pytest
 from robandit.client.calls import FIRST_PAUSE, LONGEST_PAUSE, Caller
 from robandit.client.http import Broken, Response, Stale, parsed
 from robandit.client.wires import finished
-from robandit.errors import Conflict, InvalidInput, NotFound, Overloaded, RobanditError, ServiceUnavailable
+from robandit.errors import AccessDenied, Conflict, InvalidInput, NotFound, Overloaded, ServiceUnavailable
 
 
-def answered(status=200, body=None, problem=None, reusable=True, **headers):
+def answered(status=200, body=None, problem=None, reusable=True, parameter=None, rule=None, **headers):
     if problem is not None:
         headers["content-type"] = "application/problem+json"
-        body = {"detail": problem, "status": status}
+        body = {"detail": problem, "status": status, "code": "of-the-service", "parameter": parameter, "rule": rule}
     return Response(status, {"content-type": "application/json"} | headers, json.dumps(body).encode(), reusable)
 
 
@@ -62,7 +62,8 @@ class Wire:
 
 def call(wire, *, seconds=5.0, caller=None, **options):
     caller = caller or made(wire)
-    return finished(caller.call("POST", "/v1/experiments/p/decisions", b"{}", seconds=seconds, **options))
+    path = "/v1/experiments/p/decisions"
+    return finished(caller.call("POST", path, b"{}", lambda answer: answer, seconds=seconds, **options))
 
 
 def made(wire):
@@ -102,7 +103,7 @@ def test_a_call_is_repeated_until_it_is_answered(failure):
 def test_it_is_not_repeated_for_longer_than_its_time(failure):
     wire = Wire(failure)
     expected = Overloaded if getattr(failure, "status", 0) == 429 else ServiceUnavailable
-    with pytest.raises(expected, match=r"attempts in 5 s\); repeat the call later") as caught:
+    with pytest.raises(expected, match=r"attempts in 5 s\); (check the address, or )?repeat the call later") as caught:
         call(wire)
     assert 2.0 < wire.now < 5.0
     assert "rb_secret" not in str(caught.value)
@@ -112,8 +113,8 @@ def test_it_is_not_repeated_for_longer_than_its_time(failure):
     ("status", "kind", "parameter"),
     [
         (400, InvalidInput, None),
-        (401, InvalidInput, "key"),
-        (403, InvalidInput, "key"),
+        (401, AccessDenied, "key"),
+        (403, AccessDenied, "key"),
         (404, NotFound, None),
         (405, InvalidInput, None),
         (409, Conflict, None),
@@ -238,6 +239,19 @@ def test_a_stale_connection_is_replaced_at_once():
     assert (wire.connections, wire.closed, wire.pauses) == (2, 1, [])
 
 
-def test_an_unknown_problem_has_its_status():
-    with pytest.raises(RobanditError, match="status 422"):
-        call(Wire(Response(422, {"content-type": "application/problem+json"}, b"[]", True)))
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"{", b'{"detail": 5, "code": "x"}', b'{"detail": "x"}'])
+@pytest.mark.parametrize("status", [401, 404, 409, 422])
+def test_a_problem_of_somebody_else_is_not_that_of_the_service(status, body):
+    """Otherwise, kept rewards would be given up as rejected."""
+    wire = Wire(Response(status, {"content-type": "application/problem+json"}, body, True))
+    with pytest.raises(ServiceUnavailable, match=r"^http://x:1 answered, but not as the decision service does: "):
+        call(wire)
+    assert len(wire.pauses) > 1
+
+
+def test_a_problem_is_cut_and_its_fields_are_checked():
+    wire = Wire(answered(422, problem="x" * 10_000, parameter=["key"], rule={}))
+    with pytest.raises(InvalidInput) as caught:
+        call(wire)
+    assert len(str(caught.value)) < 1_000
+    assert (caught.value.parameter, caught.value.rule) == (None, None)

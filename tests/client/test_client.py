@@ -147,7 +147,7 @@ def test_errors_of_the_service(client, make, server, name):
     with pytest.raises(errors.Conflict, match="is paused"):
         provider.decide(fallback="a")  # a decision that is refused is not one that cannot be made
     for key in (None, "rb_wrong"):
-        with make(server.url, key) as stranger, pytest.raises(errors.InvalidInput) as caught:
+        with make(server.url, key) as stranger, pytest.raises(errors.AccessDenied) as caught:
             stranger.experiment(name).decide(fallback="a")
         assert caught.value.parameter == "key"
         way_out = "pass it to" if key is None else "check the key that you passed to"
@@ -157,8 +157,11 @@ def test_errors_of_the_service(client, make, server, name):
 def test_wrong_arguments_are_rejected_before_anything_is_sent(make):
     client = make("http://127.0.0.1:1", timeout=0.1)
     provider = client.experiment("p", fallback="a")
-    for wrong in (float("nan"), float("inf"), 1e151, 1e-131, "1", None, True, 10**400, [1.0]):
+    for wrong in (float("nan"), float("inf"), 1e151, 1e-131, 10**400):
         with pytest.raises(errors.InvalidReward, match=r"reward = .* must be a finite number"):
+            provider.reward("x", wrong)
+    for wrong in ("12", b"12", None, True, [1.0]):
+        with pytest.raises(errors.InvalidReward, match=r"^reward = .* must be a number; pass a float$"):
             provider.reward("x", wrong)
     for wrong in (float("nan"), float("-inf")):
         with pytest.raises(errors.InvalidReward, match="; skip it, or give a failure a finite cost"):

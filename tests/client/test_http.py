@@ -2,7 +2,18 @@
 
 import pytest
 
-from robandit.client.http import Address, Broken, Reader, checked_key, parsed, path_of, request
+from robandit.client.http import (
+    LONGEST_BODY,
+    LONGEST_HEAD,
+    Address,
+    Broken,
+    Reader,
+    Unexpected,
+    checked_key,
+    parsed,
+    path_of,
+    request,
+)
 from robandit.errors import InvalidInput
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n" + b'{"a":"b c"}'
@@ -54,6 +65,8 @@ def test_announcements_and_empty_answers():
     [
         WHOLE.replace(b"OK\r\n", b"OK\r\nConnection: Close\r\n"),
         WHOLE.replace(b"HTTP/1.1", b"HTTP/1.0"),
+        WHOLE.replace(b"OK\r\n", b"OK\r\nConnection: keep-alive, Close\r\n"),
+        CHUNKED.replace(b"OK\r\n", b"OK\r\nContent-Length: 11\r\n"),
         WHOLE + b"more than one answer",
     ],
 )
@@ -73,11 +86,57 @@ def test_a_connection_that_ends_is_not_reused(data):
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n",
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000,
+        b"SSH-2.0",
+        b"<html>",
+        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (LONGEST_BODY + 1),
+        b"HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n0\r\n\r\n",
     ],
 )
 def test_what_is_not_an_answer_is_refused(data):
-    with pytest.raises(Broken):
+    with pytest.raises(Unexpected):
         Reader().feed(data)
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+IN_CHUNKS = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("start", "part", "most"),
+    [
+        (HEAD, b"X: y\r\n", LONGEST_HEAD),
+        (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", LONGEST_HEAD),
+        (HEAD + b"\r\n", b" " * 1_000, LONGEST_BODY),
+        (IN_CHUNKS, b"64;x=y\r\n" + b" " * 100 + b"\r\n", 2 * LONGEST_BODY),
+        (IN_CHUNKS, b"0", LONGEST_HEAD),
+        (IN_CHUNKS + b"ffffff\r\n", b" " * 1_000, LONGEST_BODY),
+        (IN_CHUNKS + b"0\r\n", b"X: y\r\n", LONGEST_HEAD),
+    ],
+    ids=["head", "announcements", "body", "chunks", "length", "chunk", "trailers"],
+)
+def test_an_answer_without_an_end_is_refused(start, part, most):
+    reader = Reader()
+    reader.feed(start)
+    with pytest.raises(Unexpected, match=r"too long|too many|without a valid length"):
+        feed_again_and_again(reader, part, most // len(part) + 1)
+
+
+def feed_again_and_again(reader, part, times):
+    for _ in range(times):
+        assert reader.feed(part) is None
+
+
+def test_chunks_are_read_once():
+    """Otherwise, the time would grow with the square of their number."""
+    reader = Reader()
+    reader.feed(IN_CHUNKS)
+    for _ in range(10):
+        assert reader.feed(b"1\r\n{\r\n" * 1_000 + b"1\r\n") is None
+        assert len(reader._buffer) == 3
+        assert reader.feed(b"}\r\n") is None
+    assert reader.feed(b"0\r\n\r\n").body == (b"{" * 1_000 + b"}") * 10
 
 
 @pytest.mark.parametrize(
@@ -113,6 +172,26 @@ def test_wrong_addresses_are_refused(url):
     with pytest.raises(InvalidInput, match=r"^url") as caught:
         parsed(url)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "bare"),
+    [
+        ("http://x:8000/v1", "http://x:8000"),
+        ("https://x/v1/", "https://x"),
+        ("http://x/v1/experiments", "http://x"),
+        ("http://x/v1/experiments/e/decisions", "http://x"),
+    ],
+)
+def test_an_address_ends_before_v1(url, bare):
+    rule = "must be the address of the server without /v1, which the client adds"
+    with pytest.raises(InvalidInput, match=f"^url = '{url}' {rule}; use '{bare}'$"):
+        parsed(url)
+
+
+@pytest.mark.parametrize("prefix", ["/v1/bandits", "/api/v1", "/v1x", "/api/v1/experiments"])
+def test_a_proxy_may_have_a_path_like_ours(prefix):
+    assert parsed(f"https://gateway{prefix}/").prefix == prefix
 
 
 @pytest.mark.parametrize("key", ["", "rb_1\r\nX: y", "rb_secret 1", "rb_\u00e9", 5])

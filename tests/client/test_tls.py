@@ -58,3 +58,28 @@ def test_another_name_than_that_of_the_certificate(kind, secured, monkeypatch):
     url = proxy.url.replace("localhost", "127.0.0.1")
     with clients(kind) as make, make(url, connect_timeout=30.0, timeout=60.0) as client, refused():
         client.experiment(kind).decide()
+
+
+@pytest.mark.parametrize("kind", ["blocking", "asyncio"])
+def test_a_server_without_tls(kind, tmp_path):
+    with Server(tmp_path / "robandit.db", "--relaxed-durability") as server:
+        url = server.url.replace("http://", "https://")
+        expected = f"^the server at {url} speaks http, not https: use Client\\('{server.url}'\\)$"
+        with (
+            clients(kind) as make,
+            make(url, connect_timeout=30.0, timeout=60.0) as client,
+            pytest.raises(ServiceUnavailable, match=expected),
+        ):
+            client.experiment(kind).decide()
+
+
+@pytest.mark.parametrize("kind", ["blocking", "asyncio"])
+def test_something_that_comes_while_a_connection_with_tls_is_idle(kind, secured, monkeypatch):
+    """TLS sends messages of its own then, such as session tickets. They are not answers."""
+    proxy, certificate = secured
+    monkeypatch.setenv("SSL_CERT_FILE", certificate)
+    with clients(kind) as make, make(proxy.url, connect_timeout=30.0, timeout=60.0, read_timeout=60.0) as client:
+        provider = client.create(f"{kind}-idle", ["a", "b"])
+        idle = client._core.caller.pool._idle[:]
+        provider.reward_many([(decision, 1.0) for decision in provider.decide_many(1_000)])
+        assert idle == client._core.caller.pool._idle

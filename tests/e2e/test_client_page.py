@@ -25,7 +25,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
 def test_the_page_names_what_exists():
     text = PAGE.read_text(encoding="utf-8")
     table = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
-    assert len(table) == 7
+    assert len(table) == 8
     assert table <= set(errors.__all__)
     defaults = {name: each.default for name, each in inspect.signature(client.Client).parameters.items()}
     assert f"`timeout` seconds ({defaults['timeout']:g} by default;" in text

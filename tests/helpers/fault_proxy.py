@@ -71,7 +71,7 @@ class FaultProxy(Proxy):
         if self._drawn(on_connection=True):
             return
         while True:
-            request = await _message(incoming)
+            request = await message(incoming)
             fault = self._drawn()
             if fault == "outage":
                 asyncio.get_running_loop().create_task(self._be_away())
@@ -84,7 +84,7 @@ class FaultProxy(Proxy):
             if not upstream:
                 upstream += await asyncio.open_connection(*self._service)
             upstream[1].write(request)
-            answer = await _message(upstream[0])
+            answer = await message(upstream[0])
             if fault == "reset_after":
                 return
             if fault == "stall":
@@ -120,7 +120,7 @@ class FaultProxy(Proxy):
                 await self._listen()
 
 
-async def _message(reader: asyncio.StreamReader) -> bytes:
+async def message(reader: asyncio.StreamReader) -> bytes:
     """Return a request or an answer as it came."""
     head = await reader.readuntil(b"\r\n\r\n")
     for line in head.lower().split(b"\r\n"):

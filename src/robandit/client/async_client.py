@@ -13,8 +13,11 @@ from robandit.client.core import Core, decision_id, latency, log, request_of, se
 from robandit.client.values import Decision, DecisionRequest, Rejection, Report, Reward, checked_text, checked_value
 from robandit.client.wires import Streams
 from robandit.errors import RobanditError, Undelivered
+from robandit.hints import CLIENT, EXPERIMENT, guided, other_names
 
 
+@guided
+@other_names(CLIENT)
 class AsyncClient:
     """A client of the decision service for asyncio. The parameters are those of `Client`.
 
@@ -68,6 +71,7 @@ class AsyncClient:
         """Return an experiment to decide with, as `Client.experiment`. Nothing is sent."""
         return AsyncExperiment(self._core, checked_text("name", name), fallback, minimize)
 
+    @guided
     async def create(
         self,
         name: str,
@@ -155,15 +159,17 @@ class AsyncClient:
             try:
                 await self._core.deliver(self._core.timeout)
                 failures = 0
-            except RobanditError as error:
+            except Exception as error:  # an unexpected one must not end the delivery either
                 failures += 1
                 if failures == 1:
-                    log.warning("reports wait for the service: %s", error)
+                    unexpected = not isinstance(error, RobanditError)
+                    log.warning("reports wait for the service: %s", error, exc_info=unexpected)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(at_once.wait(), self._core.caller.pause(failures + 1))
                 at_once.clear()
 
 
+@other_names(EXPERIMENT)
 class AsyncExperiment:
     """An experiment of the service, from `AsyncClient.experiment` or `AsyncClient.create`."""
 

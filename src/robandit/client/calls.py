@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from robandit.client.http import Address, Broken, Response, request
+from robandit.client.answers import decoded, error_of
+from robandit.client.http import Address, Response, Unexpected, request
 from robandit.client.wires import Pool, Wire, reason_of
-from robandit.errors import Conflict, InvalidInput, NotFound, Overloaded, RobanditError, ServiceUnavailable
+from robandit.errors import RobanditError, ServiceUnavailable
 from robandit.wording import counted, visible
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 REPEATED = frozenset({429, 500, 502, 503, 504})
 """The answers after which a call is repeated. It may have been stored, or may succeed later."""
 
-_ERRORS: dict[int, type[RobanditError]] = {404: NotFound, 409: Conflict, 429: Overloaded}
+_WITHOUT_TLS = frozenset({"HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "WRONG_VERSION_NUMBER"})
+"""What versions of OpenSSL say of a server that answers without TLS."""
 
-_WAYS_OUT = {
-    "send the header Authorization: Bearer KEY": "pass it to Client(url, key)",
-    "check the header Authorization: Bearer KEY": "check the key that you passed to Client(url, key)",
-    "create it with PUT /v1/": "create it with client.create(name, arms), or with PUT /v1/",
-}
-"""What the service advises callers over HTTP to do, and what to do with the client."""
+Result = TypeVar("Result")
 
 
 class Caller:
@@ -53,11 +49,19 @@ class Caller:
         self._chance = chance or random.Random()
 
     async def call(
-        self, method: str, path: str, body: bytes | None = None, *, seconds: float, patient: bool = False
-    ) -> Any:
-        """Return the answer, decoded. Raise `ServiceUnavailable` or `Overloaded` if there is none in time.
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        read: Callable[[Any], Result],
+        *,
+        seconds: float,
+        patient: bool = False,
+    ) -> Result:
+        """Return what ``read`` makes of the answer. Raise `ServiceUnavailable` or `Overloaded` if there is none in time.
 
-        ``patient`` waits for one answer as long as there is time. Otherwise, the call is repeated after ``read_timeout``.
+        If ``read`` raises `Unexpected`, the call is repeated. ``patient`` waits for one answer as long as there is time. Otherwise,
+        the call is repeated after ``read_timeout``.
         """
         until = self.clock() + seconds
         data = request(self.address, self._key, method, path, body)
@@ -67,25 +71,24 @@ class Caller:
             asked = 0.0  # seconds that the service asks to wait
             error: RobanditError
             try:
-                read = math.inf if patient else self._read_timeout
-                response = await self.pool.exchange(data, connect=self._connect_timeout, read=read, until=until)
+                limit = math.inf if patient else self._read_timeout
+                response = await self.pool.exchange(data, connect=self._connect_timeout, read=limit, until=until)
                 if response.status < 300:
-                    return _decoded(response)
+                    return read(decoded(response.body))
                 error = self._error(response)
                 if response.status not in REPEATED:
                     raise error
                 asked = _retry_after(response)
             except OSError as failure:  # TimeoutError is one
                 error = self._unreachable(failure)
-                if isinstance(
-                    failure, ValueError
-                ):  # an ssl.SSLCertVerificationError: the next attempt would end the same
+                # An SSLCertVerificationError is a ValueError. In both cases, the next attempt would end the same.
+                if isinstance(failure, ValueError) or _is_without_tls(failure):
                     raise error from failure
             pause = asked + self.pause(attempts)
             if self.clock() + pause >= until:
-                raise type(error)(
-                    f"{error} ({counted(attempts, 'attempt')} in {seconds:.3g} s); repeat the call later"
-                ) from error.__cause__
+                made = f"{counted(attempts, 'attempt')} in {seconds:.3g} s"
+                address = "check the address, or " if isinstance(error.__cause__, Unexpected) else ""
+                raise type(error)(f"{error} ({made}); {address}repeat the call later") from error.__cause__
             await self.wire.sleep(pause)
 
     def pause(self, attempts: int) -> float:
@@ -95,7 +98,7 @@ class Caller:
     def _error(self, response: Response) -> RobanditError:
         """Return the error of an answer. If it is not the service's own, a proxy answered, or the address is wrong."""
         if response.headers.get("content-type", "").startswith("application/problem+json"):
-            return error_of(response.status, _decoded(response))
+            return error_of(response.status, decoded(response.body))
         text = visible(response.body[:100].decode("latin-1"))
         if "location" in response.headers:
             text = f"see {visible(response.headers['location'][:100])}"
@@ -105,32 +108,21 @@ class Caller:
         return ServiceUnavailable(f"{wrong}: {text or 'no text'}; check the address")
 
     def _unreachable(self, failure: OSError) -> ServiceUnavailable:
-        reason = "timed out" if isinstance(failure, TimeoutError) else reason_of(failure)
-        error = ServiceUnavailable(f"the service at {self.address.url} cannot be reached: {visible(reason)}")
+        if isinstance(failure, Unexpected):
+            text = f"{self.address.url} answered, but not as the decision service does: {failure}"
+        elif _is_without_tls(failure):
+            plain = self.address._replace(secure=False).url
+            text = f"the server at {self.address.url} speaks http, not https: use Client({plain!r})"
+        else:
+            reason = "timed out" if isinstance(failure, TimeoutError) else reason_of(failure)
+            text = f"the service at {self.address.url} cannot be reached: {visible(reason)}"
+        error = ServiceUnavailable(text)
         error.__cause__ = failure
         return error
 
 
-def error_of(status: int, problem: Any) -> RobanditError:
-    """Return the error that stands for a problem of the service."""
-    fields = problem if isinstance(problem, dict) else {}
-    detail = visible(str(fields.get("detail") or f"status {status}"))
-    for over_http, with_client in _WAYS_OUT.items():
-        detail = detail.replace(over_http, with_client)
-    if status >= 500:
-        return ServiceUnavailable(detail)
-    if status in (401, 403):
-        return InvalidInput(detail, parameter="key")
-    if status in _ERRORS:
-        return _ERRORS[status](detail)
-    return InvalidInput(detail, parameter=fields.get("parameter"), rule=fields.get("rule"))
-
-
-def _decoded(response: Response) -> Any:
-    try:
-        return json.loads(response.body)
-    except ValueError as error:
-        raise Broken(f"an answer with the status {response.status} that is not JSON") from error
+def _is_without_tls(failure: OSError) -> bool:
+    return getattr(failure, "reason", None) in _WITHOUT_TLS
 
 
 def _retry_after(response: Response) -> float:

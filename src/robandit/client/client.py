@@ -14,8 +14,11 @@ from robandit.client.locks import ProcessLock
 from robandit.client.values import Decision, DecisionRequest, Rejection, Report, Reward, checked_text, checked_value
 from robandit.client.wires import Sockets, finished
 from robandit.errors import RobanditError, Undelivered
+from robandit.hints import CLIENT, EXPERIMENT, guided, other_names
 
 
+@guided
+@other_names(CLIENT)
 class Client:
     """A client of the decision service. Thread-safe.
 
@@ -105,6 +108,7 @@ class Client:
         """
         return Experiment(self._core, checked_text("name", name), fallback, minimize)
 
+    @guided
     def create(
         self,
         name: str,
@@ -202,14 +206,16 @@ class Client:
             try:
                 finished(self._core.deliver(self._core.timeout))
                 failures = 0
-            except RobanditError as error:
+            except Exception as error:  # an unexpected one must not end the delivery either
                 failures += 1
                 if failures == 1:
-                    log.warning("reports wait for the service: %s", error)
+                    unexpected = not isinstance(error, RobanditError)
+                    log.warning("reports wait for the service: %s", error, exc_info=unexpected)
                 at_once.wait(self._core.caller.pause(failures + 1))
                 at_once.clear()
 
 
+@other_names(EXPERIMENT)
 class Experiment:
     """An experiment of the service, from `Client.experiment` or `Client.create`. Thread-safe."""
 

@@ -10,16 +10,20 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from contextlib import suppress
+from functools import partial
+from typing import Any, Literal, TypeVar
 
-from robandit.client.calls import REPEATED, Caller, error_of
-from robandit.client.http import checked_key, parsed, path_of
+from robandit.client.answers import arms_of, decision_of, delivery_of, experiment_of, items_of, reward_of
+from robandit.client.calls import Caller
+from robandit.client.http import Unexpected, checked_key, parsed, path_of
 from robandit.client.locks import ProcessLock
 from robandit.client.outbox import MOST_ITEMS, Outbox, chunks, joined
 from robandit.client.values import (
     Decision,
     DecisionRequest,
     Report,
+    ReportKey,
     Reward,
     checked_id,
     checked_seconds,
@@ -33,6 +37,7 @@ from robandit.client.values import (
 )
 from robandit.client.wires import Wire
 from robandit.errors import (
+    AccessDenied,
     BatchError,
     InvalidInput,
     NotFound,
@@ -48,6 +53,11 @@ log = logging.getLogger("robandit.client")
 
 AWAY = (ServiceUnavailable, Overloaded)
 """The errors of a service that may answer later."""
+
+Refused = dict[tuple[str, bool] | ReportKey, RobanditError]
+"""What a delivery leaves for the next one: the choices or the rewards of an experiment, or a single report; and why."""
+
+Result = TypeVar("Result")
 
 
 class Availability:
@@ -80,17 +90,17 @@ class Availability:
         with self._lock:
             self._until[name] = self._clock() + self._cooldown
 
-    def answered(self, experiment: str) -> None:
-        """End the pause."""
+    def answered(self, experiment: str) -> bool:
+        """End the pause. Return whether there was one."""
         with self._lock:
-            self._until.pop("", None)
-            self._until.pop(experiment, None)
+            ended = [self._until.pop(name, None) for name in ("", experiment)]
+        return any(until is not None for until in ended)
 
 
 class Core:
     """The state of a client.
 
-    ``wake`` is called when a report waits for the service. Its argument says whether the service just answered, so that the
+    ``wake`` is called when a report waits for the service. Its argument says whether the service has just come back, so that the
     report can be delivered at once.
     """
 
@@ -129,6 +139,8 @@ class Core:
         self.availability = Availability(checked_seconds("cooldown", cooldown), self.timeout, clock)
         self.outbox = Outbox(max_waiting)
         self._wake = wake
+        self._arms: dict[str, set[str]] = {}  # of the experiments that this client has created or shown
+        self._arms_lock = ProcessLock()
 
     @property
     def closed(self) -> bool:
@@ -139,13 +151,16 @@ class Core:
 
     async def create(self, name: str, settings: dict[str, Any]) -> None:
         """Create an experiment, or find it with the same settings."""
-        await self._call("PUT", checked_text("name", name), "", encoded(settings), patient=True)
+        await self._experiment("PUT", checked_text("name", name), encoded(settings))
 
     async def show(self, name: str) -> dict[str, Any]:
         """Return an experiment with its counts, estimates and warnings."""
-        shown = await self._call("GET", name, "", None, patient=True)
-        if not isinstance(shown, dict):
-            raise self._unexpected()
+        return await self._experiment("GET", name, None)
+
+    async def _experiment(self, method: str, name: str, body: bytes | None) -> dict[str, Any]:
+        """Return the experiment in an answer, and remember its arms."""
+        shown = await self._call(method, name, "", body, partial(experiment_of, name=name), patient=True)
+        self._arms[name] = arms_of(shown)
         return shown
 
     async def minimizes(self, name: str) -> bool:
@@ -157,22 +172,25 @@ class Core:
             raise ServiceUnavailable(
                 f"{error}; timed() reads once whether the experiment minimises: pass minimize= to experiment() instead"
             ) from error
-        except (KeyError, TypeError) as error:
-            raise self._unexpected() from error
 
     async def decide(self, name: str, asked: DecisionRequest, fallback: str | None) -> Decision:
         """Return a decision; that of the fallback, if there is one and the service is away."""
         request = _request(asked)
         body = encoded_choice(**request)
         chosen = self._fallback(request, fallback)
-        if chosen is None or self.availability.may_try(name):
-            try:
-                return self._decision(name, request, await self._call("POST", name, "decisions", body))
-            except AWAY:
-                if chosen is None:
-                    raise
-        assert chosen is not None
-        return self._chosen_here(name, request, chosen)
+        if chosen is not None and not self.availability.may_try(name):
+            return self._chosen_here(name, request, chosen)
+        until = self.clock() + self.timeout
+        made: Decision | RobanditError
+        try:
+            made = await self._call("POST", name, "decisions", body, _reader(name, request))
+            (made,) = await self._confirmed(name, [request], [made], max(until - self.clock(), 1e-3))
+        except AWAY as error:
+            made = error
+        made = self._or_fallback(name, request, made, chosen)
+        if isinstance(made, RobanditError):
+            raise made
+        return made
 
     async def decide_many(
         self, name: str, asked: int | Iterable[DecisionRequest], fallback: str | None
@@ -183,19 +201,59 @@ class Core:
         requests = [_request(each) for each in ([{}] * asked if isinstance(asked, int) else asked)]
         bodies = [encoded_choice(**request) for request in requests]
         chosen = [self._fallback(request, fallback) for request in requests]
-        answers: list[Decision | RobanditError] = []
-        for each in await self._send(name, "decisions/batch", bodies, all(arm is not None for arm in chosen)):
-            i = len(answers)
-            arm = chosen[i]
-            if isinstance(each, AWAY) and arm is not None:
-                answers.append(_caught(self._chosen_here, name, requests[i], arm))
-            else:
-                answers.append(
-                    each
-                    if isinstance(each, RobanditError)
-                    else _caught(self._decision, name, requests[i], each.get("decision"))
-                )
-        return _all(answers, "decision")
+        readers = [_reader(name, request) for request in requests]
+        answers = await self._send(name, "decision", bodies, readers, all(arm is not None for arm in chosen))
+        answers = await self._confirmed(name, requests, answers, self.timeout)
+        made = [_caught(self._or_fallback, name, *each) for each in zip(requests, answers, chosen, strict=True)]
+        return _all(made, "decision")
+
+    async def _confirmed(
+        self, name: str, requests: Sequence[dict[str, Any]], answers: list[Any], seconds: float
+    ) -> list[Any]:
+        """Return the answers, with an error in place of each decision whose arm the experiment does not have.
+
+        The arms are known if this client has created or shown the experiment. One that is not among them may have been added
+        since, so the experiment is read again. The arm counts as known while that takes, and if it fails: the decision is made, and
+        a new arm costs one call, whatever the number of threads. The call says nothing about whether decisions can be made.
+        """
+        with self._arms_lock:
+            known = self._arms.get(name)
+            if known is None:
+                return answers
+            new = {
+                i: each.arm
+                for i, (request, each) in enumerate(zip(requests, answers, strict=True))
+                if isinstance(each, Decision)
+                and request["arm"] is None
+                and request["among"] is None
+                and each.arm not in known
+            }
+            known.update(new.values())
+        if not new:
+            return answers
+        read = partial(experiment_of, name=name)
+        with suppress(RobanditError):
+            shown = await self.caller.call("GET", path_of(name), None, read, seconds=seconds, patient=True)
+            self._arms[name] = known = arms_of(shown)
+        for i, arm in new.items():
+            if arm not in known:
+                strange = f"{self.caller.address.url} answered arm = {formatted(arm)}"
+                lacks = f"which experiment {formatted(name)} does not have"
+                answers[i] = ServiceUnavailable(f"{strange}, {lacks}: check the address, or repeat the call later")
+        return answers
+
+    def _or_fallback(
+        self, name: str, request: dict[str, Any], made: Decision | RobanditError, chosen: str | None
+    ) -> Decision | RobanditError:
+        """Return what was made of a request, or the fallback of the client, if it has one and the service is away.
+
+        The service does not store its own fallback, so that one is reported like a fallback of the client.
+        """
+        if isinstance(made, AWAY) and chosen is not None:
+            return self._chosen_here(name, request, chosen)
+        if isinstance(made, Decision) and made.fallback:
+            return self._chosen_here(name, request, made.arm)
+        return made
 
     async def reward(self, name: str, id: str, value: Any) -> Reward:
         """Send a reward. Keep it for later, if the service is away."""
@@ -205,7 +263,9 @@ class Core:
             return done
         if self.availability.may_try(name):
             try:
-                return self._reward(report, await self._call("POST", name, "rewards", encoded_reward(report)))
+                return await self._call(
+                    "POST", name, "rewards", encoded_reward(report), partial(reward_of, report=report)
+                )
             except AWAY as error:
                 return self._kept(report, error)
             except BaseException as stop:
@@ -219,21 +279,19 @@ class Core:
         answers: list[Reward | RobanditError | None] = [_caught(self._with_its_choice, report) for report in reports]
         places = [i for i, answer in enumerate(answers) if answer is None]
         bodies = [encoded_reward(reports[i]) for i in places]
+        readers = [partial(reward_of, report=reports[i]) for i in places]
         try:
-            sent = await self._send(name, "rewards/batch", bodies, True)
+            sent = await self._send(name, "reward", bodies, readers, True)
         except BaseException as stop:
             self._keep_if_stopped([reports[i] for i in places], stop)
             raise
         for i, each in zip(places, sent, strict=True):
-            if isinstance(each, AWAY):
-                answers[i] = _caught(self._kept, reports[i], each)
-            elif isinstance(each, RobanditError):
-                answers[i] = each
-            else:
-                answers[i] = _caught(self._reward, reports[i], each.get("reward"))
+            answers[i] = _caught(self._kept, reports[i], each) if isinstance(each, AWAY) else each
         return _all([answer for answer in answers if answer is not None], "reward")
 
-    async def _send(self, name: str, path: str, bodies: list[bytes], can_wait: bool) -> list[Any]:
+    async def _send(
+        self, name: str, noun: str, bodies: list[bytes], readers: Sequence[Callable[[Any], Any]], can_wait: bool
+    ) -> list[Any]:
         """Return an answer or an error for each item, from as many calls as needed. None is made if it can wait, and must."""
         answers: list[Any] = []
         for end in chunks(bodies) if bodies else ():
@@ -241,8 +299,8 @@ class Core:
             try:
                 if can_wait and not self.availability.may_try(name):
                     raise ServiceUnavailable("the service did not answer a moment ago")
-                answer = await self._call("POST", name, path, joined(part))
-                answers += [_answer(item) for item in self._items(answer, len(part))]
+                read = partial(items_of, noun=noun, readers=readers[len(answers) : end])
+                answers += await self._call("POST", name, f"{noun}s/batch", joined(part), read)
             except RobanditError as error:
                 rest = bodies[len(answers) :] if isinstance(error, AWAY) else part
                 answers += [error] * len(rest)
@@ -256,17 +314,18 @@ class Core:
         name: str,
         path: str,
         body: bytes | None,
+        read: Callable[[Any], Result],
         *,
         patient: bool = False,
         seconds: float | None = None,
-    ) -> Any:
-        """Make a call, and remember whether the service answered."""
+    ) -> Result:
+        """Make a call, and remember whether the service answered. Without ``seconds``, the client must not be closed."""
         if self.closed and seconds is None:
             raise RobanditError("the client is closed: make a new one")
         limit = self.timeout if seconds is None else seconds
         try:
             where = path_of(name, path) if path else path_of(name)
-            answer = await self.caller.call(method, where, body, seconds=limit, patient=patient)
+            answer = await self.caller.call(method, where, body, read, seconds=limit, patient=patient)
         except ServiceUnavailable:
             if not patient:  # an experiment may take long to show, and decisions are made meanwhile
                 self.availability.failed("")
@@ -277,45 +336,10 @@ class Core:
         except RobanditError:
             self.availability.answered(name)
             raise
-        self.availability.answered(name)
+        is_back = self.availability.answered(name)
         if self.outbox and seconds is None:
-            self._wake(True)
+            self._wake(is_back)
         return answer
-
-    # --- answers ------------------------------------------------------------------------------------------------------
-
-    def _decision(self, name: str, request: dict[str, Any], answer: Any) -> Decision:
-        """Return the decision in an answer. A fallback of the service is not stored, so it is reported like one of the client."""
-        try:
-            if answer.get("fallback"):
-                return self._chosen_here(name, request, str(answer["arm"]))
-            return Decision(
-                id=answer["id"],
-                arm=answer["arm"],
-                experiment=answer["experiment"],
-                propensity=answer["propensity"],
-                time=answer["time"],
-                seq=answer["seq"],
-            )
-        except (AttributeError, KeyError, TypeError) as error:
-            raise self._unexpected() from error
-
-    def _reward(self, report: Report, answer: Any) -> Reward:
-        assert report.value is not None
-        try:
-            return Reward(report.id, report.experiment, report.value, answer["outcome"])
-        except (KeyError, TypeError) as error:
-            raise self._unexpected() from error
-
-    def _items(self, answer: Any, count: int) -> list[dict[str, Any]]:
-        items = answer.get("items") if isinstance(answer, dict) else None
-        if not isinstance(items, list) or len(items) != count or not all(isinstance(item, dict) for item in items):
-            raise self._unexpected()
-        return items
-
-    def _unexpected(self) -> ServiceUnavailable:
-        url = self.caller.address.url
-        return ServiceUnavailable(f"{url} answered, but not as the decision service does: check the address")
 
     # --- what is kept -------------------------------------------------------------------------------------------------
 
@@ -374,41 +398,47 @@ class Core:
         """Deliver what waits. Raise the error if the service is away, or does not accept the key."""
         until = self.clock() + seconds
         most = MOST_ITEMS
-        refused: dict[tuple[str, bool], RobanditError] = {}
+        refused: Refused = {}
         while batch := self.outbox.batch(most, refused):
-            path = "decisions/batch" if batch[0].is_choice else "rewards/batch"
+            noun = "decision" if batch[0].is_choice else "reward"
             body = joined(report.body for report in batch)
+            read = partial(items_of, noun=noun, readers=[partial(delivery_of, report=report) for report in batch])
             left = max(until - self.clock(), 1e-3)
             try:
-                answer = await self._call("POST", batch[0].experiment, path, body, seconds=left)
-                items = [_answer(item) for item in self._items(answer, len(batch))]
+                items = await self._call("POST", batch[0].experiment, f"{noun}s/batch", body, read, seconds=left)
             except AWAY:
                 self.outbox.postpone(batch)
                 raise
             except RobanditError as error:
-                if error.parameter == "key":  # which may still be accepted for other experiments
+                if isinstance(error, AccessDenied):  # the key may still be accepted for other experiments
                     refused[batch[0].experiment, batch[0].is_choice] = error
                     continue
                 if len(batch) > 1 and not isinstance(error, NotFound):
                     most = len(batch) // 2  # finds the report that spoils the batch
                     continue
                 items = [error] * len(batch)
-            self._settle(batch, items)
+            refused |= self._settle(batch, items)
         if refused:
             raise next(iter(refused.values()))
 
-    def _settle(self, batch: Sequence[Report], items: Sequence[Any]) -> None:
-        """Take the answers to a batch. Raise the error of those that must be repeated."""
-        again = [report for report, item in zip(batch, items, strict=True) if isinstance(item, AWAY)]
-        done = [report for report, item in zip(batch, items, strict=True) if not isinstance(item, RobanditError)]
-        self.outbox.settle(done)
+    def _settle(self, batch: Sequence[Report], items: Sequence[Any]) -> Refused:
+        """Take the answers to a batch. Return those that cannot be read: only their reports are repeated, in the next delivery.
+
+        Raise the error of the service, if it has one for reports that must be repeated.
+        """
+        again: Refused = {report.key: item for report, item in zip(batch, items, strict=True) if isinstance(item, AWAY)}
+        self.outbox.settle(
+            report for report, item in zip(batch, items, strict=True) if not isinstance(item, RobanditError)
+        )
         for report, item in zip(batch, items, strict=True):
             if isinstance(item, RobanditError) and not isinstance(item, AWAY):
                 for rejected in self.outbox.reject([report], item):
                     log.error("the service rejected %s: %s", rejected, item)
-        if again:
-            self.outbox.postpone(again)
-            raise next(item for item in items if isinstance(item, AWAY))
+        self.outbox.postpone(report for report in batch if report.key in again)
+        for error in again.values():
+            if not isinstance(error.__cause__, Unexpected):
+                raise error
+        return again
 
     async def flush(self, seconds: float) -> None:
         """Deliver what waits, repeatedly. Raise `Undelivered` if reports are left, or were rejected."""
@@ -420,7 +450,7 @@ class Core:
             except RobanditError as error:
                 failures, last = failures + 1, error
                 pause = self.caller.pause(failures)
-                if error.parameter == "key" or self.clock() + pause >= until:
+                if isinstance(error, AccessDenied) or self.clock() + pause >= until:
                     waiting = self.outbox.waiting
                     break
                 await self.wire.sleep(pause)
@@ -478,15 +508,8 @@ def _request(asked: DecisionRequest) -> dict[str, Any]:
     }
 
 
-def _answer(item: dict[str, Any]) -> Any:
-    """Return an item of a batch, or its error."""
-    status = item.get("status")
-    if not isinstance(status, int):
-        return ServiceUnavailable("an item of a batch has no status")
-    if status < 300:
-        return item
-    error = error_of(status, item.get("problem"))
-    return error if status not in REPEATED or isinstance(error, AWAY) else ServiceUnavailable(str(error))
+def _reader(name: str, request: dict[str, Any]) -> Callable[[Any], Decision]:
+    return partial(decision_of, experiment=name, id=request["id"], arm=request["arm"], among=request["among"])
 
 
 def _caught(function: Callable[..., Any], *values: Any) -> Any:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from robandit.client.locks import ProcessLock
-from robandit.client.values import Rejection, Report
+from robandit.client.values import Rejection, Report, ReportKey
 from robandit.errors import Conflict, Overloaded, RobanditError, formatted
 
 MOST_ITEMS = 1_000  # of a batch; the service takes no more
 MOST_BYTES = 1 << 18  # of a batch; some proxies take no more than 1 MiB
-
-_Key = tuple[str, str, bool]
 
 
 class Outbox:
@@ -21,7 +19,7 @@ class Outbox:
         """Start empty."""
         self.rejected: list[Rejection] = []
         self._most = most
-        self._waiting: dict[_Key, Report] = {}
+        self._waiting: dict[ReportKey, Report] = {}
         self._closed = False
         self._lock = ProcessLock()
 
@@ -50,10 +48,10 @@ class Outbox:
         with self._lock:
             if self._closed:  # checked with the lock, so that `close` and the delivery after it miss no report
                 raise RobanditError("the client is closed: make a new one")
-            known = self._waiting.get(_key(report))
+            known = self._waiting.get(report.key)
             if known is None:
                 self._check_room()
-                self._waiting[_key(report)] = report
+                self._waiting[report.key] = report
             elif known != report:
                 raise Conflict(
                     f"decision {formatted(report.id)} waits to be reported with another arm or reward: it has one of each"
@@ -84,20 +82,22 @@ class Outbox:
 
     def _refusal(self, reward: Report) -> RobanditError | None:
         for each in self.rejected:
-            if _key(each.report) == (reward.experiment, reward.id, True):
+            if each.report.key == (reward.experiment, reward.id, True):
                 return each.error
         return None
 
-    def batch(self, most: int, without: Container[tuple[str, bool]] = ()) -> list[Report]:
+    def batch(self, most: int, without: Container[tuple[str, bool] | ReportKey] = ()) -> list[Report]:
         """Return the next reports to deliver: choices or rewards of one experiment. A choice goes before its reward.
 
-        ``without`` has the experiments whose choices (True) or rewards (False) are left out.
+        ``without`` has the experiments whose choices (True) or rewards (False) are left out, and the keys of single reports.
         """
         with self._lock:
             ready = (
                 report
-                for (experiment, id, is_choice), report in self._waiting.items()
-                if (experiment, is_choice) not in without and (is_choice or (experiment, id, True) not in self._waiting)
+                for key, report in self._waiting.items()
+                if key not in without
+                and (report.experiment, report.is_choice) not in without
+                and (report.is_choice or (report.experiment, report.id, True) not in self._waiting)
             )
             first = next(ready, None)
             if first is None:
@@ -111,12 +111,12 @@ class Outbox:
         """Forget reports that the service has."""
         with self._lock:
             for report in reports:
-                self._waiting.pop(_key(report), None)
+                self._waiting.pop(report.key, None)
 
     def reject(self, reports: Iterable[Report], error: RobanditError) -> list[Report]:
         """Move reports to those that were rejected. Return them, without those that are no longer here."""
         with self._lock:
-            moved = [report for report in reports if self._waiting.pop(_key(report), None) is not None]
+            moved = [report for report in reports if self._waiting.pop(report.key, None) is not None]
             self.rejected.extend(Rejection(report, error) for report in moved)
         return moved
 
@@ -124,8 +124,8 @@ class Outbox:
         """Put reports at the end, so that one that cannot be delivered does not hold up the others."""
         with self._lock:
             for report in reports:
-                if _key(report) in self._waiting:
-                    self._waiting[_key(report)] = self._waiting.pop(_key(report))
+                if report.key in self._waiting:
+                    self._waiting[report.key] = self._waiting.pop(report.key)
 
 
 def chunks(bodies: Sequence[bytes]) -> Iterator[int]:
@@ -146,7 +146,3 @@ def chunks(bodies: Sequence[bytes]) -> Iterator[int]:
 def joined(bodies: Iterable[bytes]) -> bytes:
     """Return the body of a batch."""
     return b'{"items":[' + b",".join(bodies) + b"]}"
-
-
-def _key(report: Report) -> _Key:
-    return report.experiment, report.id, report.is_choice

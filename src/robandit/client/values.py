@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, TypeGuard
 
 from robandit.errors import InvalidInput, InvalidReward, RobanditError, formatted
 
@@ -59,6 +59,9 @@ class DecisionRequest(TypedDict, total=False):
     context: Any
 
 
+ReportKey = tuple[str, str, bool]
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """A choice (``arm``) or a reward (``value``) that the client keeps until the service has it."""
@@ -73,6 +76,11 @@ class Report:
     def is_choice(self) -> bool:
         """Whether it reports a choice, not a reward."""
         return self.arm is not None
+
+    @property
+    def key(self) -> ReportKey:
+        """What distinguishes it: a decision has one choice and one reward."""
+        return self.experiment, self.id, self.is_choice
 
     @property
     def body(self) -> bytes:
@@ -118,17 +126,19 @@ def checked_id(id: Any) -> str:
 
 def checked_text(name: str, value: Any) -> str:
     """Return the name of an arm or an experiment, if it is a string that is not empty and can be written in UTF-8."""
-    if not isinstance(value, str) or not value or not _is_text(value):
+    if not is_text(value):
         raise invalid(name, value, "a non-empty string")
     return value
 
 
-def _is_text(value: str) -> bool:
+def is_text(value: Any) -> TypeGuard[str]:
+    """Return whether a value is a string that is not empty and can be written in UTF-8."""
+    if not isinstance(value, str):
+        return False
     try:
-        value.encode()
+        return bool(value.encode())
     except UnicodeEncodeError:  # half of a surrogate pair
         return False
-    return True
 
 
 def checked_value(value: Any) -> float:
@@ -148,6 +158,8 @@ def checked_value(value: Any) -> float:
             number = None
     if number is not None and (number == 0.0 or SMALLEST_REWARD <= abs(number) <= LARGEST_REWARD):
         return number
+    if number is None and type(value) is not int:  # an int of 400 digits is a number
+        raise invalid("reward", value, "a number", hint="pass a float", error=InvalidReward)
     if number is not None and not math.isfinite(number):
         hint = "skip it, or give a failure a finite cost"
         raise invalid("reward", value, "a finite number", hint=hint, error=InvalidReward)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _PART = 1 << 16
 MOST_IDLE = 32
+_NOT_SILENT = "the server closed the connection, or wrote to it, while it was idle"
 
 Result = TypeVar("Result")
 
@@ -174,20 +175,37 @@ class _Socket:
         until = time.monotonic() + seconds
         reader = Reader()
         try:
-            self._socket.settimeout(seconds)
-            self._socket.sendall(data)
+            if self._used:
+                self._check_silence()
+            rest = memoryview(data)
+            while rest:  # `sendall` of TLS limits the time of each part, not of all
+                self._limit(until)
+                rest = rest[self._socket.send(rest) :]
             while True:
-                self._socket.settimeout(max(until - time.monotonic(), 1e-3))
+                self._limit(until)
                 response = reader.feed(self._socket.recv(_PART))
                 if response is not None:
                     self._used = True
                     return response
-                if time.monotonic() > until:
-                    raise TimeoutError("timed out")
         except TimeoutError:
             raise
         except OSError as error:
             raise _named(error, reader, self._used) from error
+
+    def _limit(self, until: float) -> None:
+        left = until - time.monotonic()
+        if left <= 0.0:
+            raise TimeoutError("timed out")
+        self._socket.settimeout(left)
+
+    def _check_silence(self) -> None:
+        """Raise `Stale` if something came while the connection was idle: it would be taken for the next answer."""
+        self._socket.settimeout(0.0)
+        try:
+            self._socket.recv(1)
+        except OSError:  # nothing came, or the connection is broken, which the exchange will find out
+            return
+        raise Stale(_NOT_SILENT)
 
     def close(self) -> None:
         with suppress(OSError):
@@ -226,6 +244,8 @@ class _Stream:
         reader = Reader()
         try:
             async with asyncio.timeout(seconds):
+                if self._used:
+                    self._check_silence()
                 self._outgoing.write(data)
                 await self._outgoing.drain()
                 while True:
@@ -237,6 +257,16 @@ class _Stream:
             raise
         except OSError as error:
             raise _named(error, reader, self._used) from error
+
+    def _check_silence(self) -> None:
+        """Raise `Stale` if something came while the connection was idle: it would be taken for the next answer."""
+        came = self._incoming.read(1)
+        try:
+            came.send(None)  # a read that has something to return does not wait
+        except StopIteration:
+            raise Stale(_NOT_SILENT) from None
+        finally:
+            came.close()
 
     def close(self) -> None:
         with suppress(RuntimeError):  # the event loop is closed

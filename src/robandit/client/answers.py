@@ -1,0 +1,162 @@
+"""Read the answers of the service. One that the service would not give to this call raises `Unexpected`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from robandit.client.http import Unexpected
+from robandit.client.values import Decision, Report, Reward, is_text
+from robandit.errors import (
+    AccessDenied,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    RobanditError,
+    ServiceUnavailable,
+    formatted,
+)
+from robandit.wording import visible
+
+LONGEST_DETAIL = 600  # of a message of the service
+
+_ERRORS: dict[int, type[RobanditError]] = {404: NotFound, 409: Conflict, 429: Overloaded}
+
+_WAYS_OUT = {
+    "send the header Authorization: Bearer KEY": "pass it to Client(url, key)",
+    "check the header Authorization: Bearer KEY": "check the key that you passed to Client(url, key)",
+    "create it with PUT /v1/": "create it with client.create(name, arms), or with PUT /v1/",
+}
+"""What the service advises callers over HTTP to do, and what to do with the client."""
+
+
+def decoded(body: bytes) -> Any:
+    """Return the value of a body. NaN, infinities and names that occur twice are not JSON of the service."""
+    try:
+        return json.loads(body, object_pairs_hook=_object, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise Unexpected(f"not JSON: {visible(body[:60].decode('latin-1')) or 'an empty body'}") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def error_of(status: int, problem: Any) -> RobanditError:
+    """Return the error that stands for a problem of the service."""
+    fields = _fields(problem)
+    detail = fields.get("detail")
+    if not is_text(detail) or not is_text(fields.get("code")):
+        raise Unexpected(f"a problem with the status {status}, without the fields detail and code")
+    detail = visible(detail[:LONGEST_DETAIL])
+    for over_http, with_client in _WAYS_OUT.items():
+        detail = detail.replace(over_http, with_client)
+    if status >= 500:
+        return ServiceUnavailable(detail)
+    if status in (401, 403):
+        return AccessDenied(detail, parameter="key")
+    if status in _ERRORS:
+        return _ERRORS[status](detail)
+    parameter, rule = (text if is_text(text) else None for text in (fields.get("parameter"), fields.get("rule")))
+    return InvalidInput(detail, parameter=parameter, rule=rule)
+
+
+def decision_of(answer: Any, experiment: str, id: str, arm: str | None, among: Sequence[str] | None) -> Decision:
+    """Return the decision in the answer to a request. A fallback of the service has a new id, and is not stored."""
+    fields = _fields(answer)
+    fallback = fields.get("fallback", False)
+    _check(fields, "fallback", fallback is False or (fallback is True and arm is None), "a boolean")
+    _check(fields, "experiment", fields.get("experiment") == experiment, repr(experiment))
+    _check(fields, "id", fallback or fields.get("id") == id, repr(id))
+    chosen, propensity, time, seq = (fields.get(name) for name in ("arm", "propensity", "time", "seq"))
+    allowed = among if arm is None else (arm,)
+    _check(fields, "arm", is_text(chosen) and (allowed is None or chosen in allowed), "an arm that the request allows")
+    _check(fields, "propensity", propensity is None or _is_number(propensity, 1.0), "a probability or null")
+    _check(fields, "time", _is_number(time, 1e18), "a time")
+    _check(fields, "seq", fallback or (type(seq) is int and 1 <= seq < 1 << 63), "an integer >= 1")
+    return Decision(id, str(chosen), experiment, propensity, float(time), None if fallback else seq, fallback)  # type: ignore[arg-type]
+
+
+def reward_of(answer: Any, report: Report) -> Reward:
+    """Return what became of a reward, from the answer to it."""
+    fields = _fields(answer)
+    value, outcome = fields.get("value"), fields.get("outcome")
+    _check(fields, "experiment", fields.get("experiment") == report.experiment, repr(report.experiment))
+    _check(fields, "id", fields.get("id") == report.id, repr(report.id))
+    _check(fields, "value", not isinstance(value, bool) and value == report.value, repr(report.value))
+    _check(fields, "outcome", outcome in ("applied", "late"), "applied or late")
+    return Reward(report.id, report.experiment, report.value, outcome)  # type: ignore[arg-type]
+
+
+def delivery_of(answer: Any, report: Report) -> Decision | Reward:
+    """Return what became of a report."""
+    if report.is_choice:
+        return decision_of(answer, report.experiment, report.id, report.arm, None)
+    return reward_of(answer, report)
+
+
+def items_of(answer: Any, noun: str, readers: Sequence[Callable[[Any], Any]]) -> list[Any]:
+    """Return what the readers make of the answers to a batch, or the error of an item. ``noun`` is the field to read.
+
+    An item that cannot be read is an error of that item alone: the others count.
+    """
+    items = _fields(answer).get("items")
+    if not isinstance(items, list) or len(items) != len(readers):
+        raise Unexpected(f"a batch whose items are not {len(readers):,}")
+    return [_readable(item, noun, read) for item, read in zip(items, readers, strict=True)]
+
+
+def _readable(item: Any, noun: str, read: Callable[[Any], Any]) -> Any:
+    try:
+        return _item(_fields(item), noun, read)
+    except Unexpected as reason:
+        error = ServiceUnavailable(f"an item is not one of the decision service: {reason}; repeat the call later")
+        error.__cause__ = reason
+        return error
+
+
+def _item(fields: dict[str, Any], noun: str, read: Callable[[Any], Any]) -> Any:
+    status = fields.get("status")
+    _check(fields, "status", type(status) is int and (200 <= status < 300 or 400 <= status < 600), "that of an item")
+    return read(fields.get(noun)) if status < 300 else error_of(status, fields.get("problem"))  # type: ignore[operator, arg-type]
+
+
+def experiment_of(answer: Any, name: str) -> dict[str, Any]:
+    """Return an experiment, after a check of what the client uses: its name, its arms, and whether it minimises."""
+    fields = _fields(answer)
+    _check(fields, "name", fields.get("name") == name, repr(name))
+    minimize = _fields(fields.get("settings")).get("minimize")
+    _check(fields, "settings", isinstance(minimize, bool), "settings that say whether to minimise")
+    arms = fields.get("arms")
+    are_arms = isinstance(arms, list) and arms and all(is_text(_fields(each).get("arm")) for each in arms)
+    _check(fields, "arms", are_arms, "a list of arms")
+    return fields
+
+
+def arms_of(experiment: dict[str, Any]) -> set[str]:
+    """Return the arms of an experiment."""
+    return {each["arm"] for each in experiment["arms"]}
+
+
+def _fields(answer: Any) -> dict[str, Any]:
+    if not isinstance(answer, dict):
+        raise Unexpected(f"{formatted(answer)} is not an object")
+    return answer
+
+
+def _check(fields: dict[str, Any], name: str, is_right: Any, rule: str) -> None:
+    if not is_right:
+        raise Unexpected(f"{name} = {formatted(fields.get(name))}, not {rule[:100]}")
+
+
+def _is_number(value: Any, most: float) -> bool:
+    return type(value) in (int, float) and 0.0 <= value <= most
