@@ -11,6 +11,7 @@ from pathlib import Path
 from robandit.drift.watch import watch_kernel
 from robandit.errors import FileError
 from robandit.files import named, shown
+from robandit.hints import guided
 from robandit.kernel import cache_directory
 from robandit.kernel.cache import Kernel, ready
 from robandit.kernel.folder import SETTING, configured
@@ -24,6 +25,7 @@ from robandit.simulate.simulation import play_kernel
 from robandit.validation import function, integer, items_of
 
 
+@guided
 def precompile(
     policies: Policy | Iterable[Policy] | None = None,
     *,

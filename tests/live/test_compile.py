@@ -430,3 +430,31 @@ def test_a_process_may_end_while_it_compiles(tmp_path):
         assert done.stdout.startswith("b ")
     assert done.stderr == ""  # everything came from the cache folder
     assert not [path for path in tmp_path.rglob("*") if "tmp" in path.name]
+
+
+INTERRUPTED = """
+import io, signal, sys
+sys.stderr = io.StringIO()  # it prints what it compiles
+import robandit as rb
+rb.Bandit(["a", "b"], rb.UCB1(), compile="never").select()  # imports
+class Interrupt(Exception): pass
+def handler(*_): raise Interrupt
+signal.signal(signal.SIGALRM, handler)
+interrupts, bandit = 0, None
+while bandit is None:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05 + 0.03 * (interrupts % 7))
+        bandit = rb.Bandit(["a", "b"], rb.UCB1(), compile="now")
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except Interrupt:
+        interrupts += 1
+for _ in range(50):
+    bandit.update(bandit.select(), 1.0)
+print(interrupts > 0, bandit.counters()["rewards"])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs setitimer")
+def test_exceptions_of_a_signal_handler_do_not_interrupt_the_compiler(tmp_path):
+    """The compilation goes on, and a later bandit uses it. Otherwise, an exception leaves Numba half imported, for example."""
+    assert script(INTERRUPTED, tmp_path) == "True 50"

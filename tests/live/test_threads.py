@@ -43,6 +43,7 @@ def together(work):
         return list(pool.map(begin, range(THREADS)))
 
 
+@pytest.mark.filterwarnings("ignore::robandit.errors.ExpiryWarning")
 @pytest.mark.parametrize(
     "policy", [rb.UCB1(), rb.AdaKLUCB(), Exp3(), rb.EpsilonGreedy()], ids=lambda policy: policy.label
 )

@@ -21,12 +21,13 @@ from robandit.errors import KernelError
 from robandit.kernel import messages
 from robandit.kernel.build import Entry, compiled, explained, kernel_of
 from robandit.kernel.cache import is_under_way, loaded
-from robandit.kernel.workers import Worker, WorkerDied
+from robandit.kernel.workers import Worker, WorkerDied, lacking
 
 __all__ = ["in_background", "is_busy", "resume"]
 
 Then = Callable[[Any, Entry | Exception], None]
 PATIENCE = 5.0  # seconds that the end of the program waits for code that is being loaded
+AGAIN = 2.0  # seconds until the next try, if the machine lacks something that may come back
 
 
 class _Job(NamedTuple):
@@ -97,14 +98,28 @@ def _work() -> None:
 
 
 def _do(job: _Job) -> None:
-    result: Any
-    try:
-        result = _compiled(job)
-    except Exception as error:
-        result = error
+    result: Any = None
+    while result is None:
+        try:
+            result = _compiled(job)
+        except Exception as error:
+            number = lacking(error)
+            if number is None or _ending or job.owner() is None:
+                result = error
+            else:
+                reason = f"{job.label} cannot be compiled now ({os.strerror(number)})"
+                messages.say(f"{reason} and runs interpreted: it is tried again every {AGAIN:g} s", once=True)
+                _pause(AGAIN)
     owner = job.owner()
     if owner is not None and not _ending:
         job.then(owner, result)
+
+
+def _pause(seconds: float) -> None:
+    """Wait, but not beyond the end of the program."""
+    until = time.monotonic() + seconds
+    while not _ending and time.monotonic() < until:
+        time.sleep(0.1)
 
 
 def _compiled(job: _Job) -> Entry:
@@ -122,10 +137,10 @@ def _compiled(job: _Job) -> Entry:
                     if _ending:  # the end of the program did not see this worker
                         started.stop()
             _worker.compile([kernel])
-        except WorkerDied:
+        except WorkerDied as died:
             _stop(_worker)
             _worker = None
-            if _ending:
+            if _ending or lacking(died) is not None:  # to compile here takes the same, and more
                 raise
         except KernelError as error:
             raise explained(job.label, str(error)) from None

@@ -20,6 +20,7 @@ from robandit.kernel.function_source import identity
 from robandit.kernel.generate import Writer
 from robandit.kernel.literals import fingerprint
 from robandit.kernel.types import Floats
+from robandit.kernel.uninterrupted import uninterrupted
 
 Entry = Callable[..., Any]
 # Numba's messages when a function without reference counting (see `native._options`) allocates.
@@ -48,7 +49,15 @@ def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def compiled(entry: Entry | partial[Any], *, label: str, args: tuple[Any, ...]) -> Entry:
-    """Compile an entry for arguments like ``args``, and print the label. The result takes its arguments as `flat` returns them."""
+    """Compile an entry for arguments like ``args``, and print the label. The result takes its arguments as `flat` returns them.
+
+    If the handler of a signal raises an exception meanwhile, the compilation goes on, and the next call waits for it.
+    """
+    ready = at_hand(entry, args)
+    return ready if ready is not None else uninterrupted(partial(_compiled, entry, label, args))
+
+
+def _compiled(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) -> Entry:
     with cache.lock:
         kernel = kernel_of(entry, args)
         try:

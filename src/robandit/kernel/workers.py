@@ -1,12 +1,13 @@
 """Compiles kernels in other processes, on all cores. They store the code in the cache folder, and this process loads it.
 
 A worker is a Python process that reads groups of kernels from its standard input, one JSON object per line, and answers each with a
-line: an empty text, or the error. It ends when its input ends, even if this process is killed. If no worker can be started, as
-in a frozen program, kernels are compiled here.
+line: an empty text or the error, and the number of what the machine lacks, if that is the reason. It ends when its input ends, even
+if this process is killed. If no worker can be started, as in a frozen program, kernels are compiled here.
 """
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
@@ -29,7 +30,19 @@ from robandit.kernel.folder import SETTING, store_folder
 from robandit.kernel.messages import in_background
 
 Group = Sequence[cache.Kernel]
+_SCARCE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)  # open files, memory, processes
 _SCRIPT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from robandit.kernel.workers import serve; serve()"
+
+
+def lacking(error: BaseException | None) -> int | None:
+    """Return the number (``errno``) of what the machine lacks for the moment, if an error is due to that."""
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return errno.ENOMEM
+        if isinstance(error, OSError) and error.errno in _SCARCE:
+            return error.errno
+        error = error.__cause__ or error.__context__
+    return None
 
 
 class WorkerDied(Exception):
@@ -64,20 +77,21 @@ class Worker:
 
     def compile(self, group: Group) -> None:
         """Compile the kernels of a group that are not stored. Raise `KernelError` if one of them cannot be compiled."""
-        line = b""
-        with suppress(OSError):
+        try:
             rest = memoryview(json.dumps([asdict(kernel) for kernel in group]).encode() + b"\n")
             while rest:
                 rest = rest[self._requests.write(rest) :]
             line = self._answers.readline()
+        except OSError as broken:
+            raise WorkerDied(f"the process that compiles cannot be reached: {broken}") from broken
         if not line.endswith(b"\n"):
             raise WorkerDied("the process that compiles has ended")
         try:
-            error = json.loads(line)
-        except ValueError:
+            error, number = json.loads(line)
+        except (ValueError, TypeError):
             raise WorkerDied("the process that compiles printed something else") from None
         if error:
-            raise KernelError(error)
+            raise KernelError(error) from (None if number is None else OSError(number, os.strerror(number)))
 
     def stop(self) -> None:
         """End the process at once. Unfinished code is not stored."""
@@ -117,8 +131,8 @@ def serve() -> None:
             answers.flush()
 
 
-def _compiled(group: Group) -> str:
-    """Compile the kernels of a group that are not stored; return an error, or an empty text."""
+def _compiled(group: Group) -> tuple[str, int | None]:
+    """Compile the kernels of a group that are not stored; return an error, or an empty text, and what is `lacking`."""
     try:
         for kernel in group:
             if not kernel.fits():
@@ -126,8 +140,8 @@ def _compiled(group: Group) -> str:
             if not kernel.is_stored():
                 cache.ready(kernel, kernel.entry)
     except Exception as error:
-        return str(error) or type(error).__name__
-    return ""
+        return str(error) or type(error).__name__, lacking(error)
+    return "", None
 
 
 def compile_all(
