@@ -10,7 +10,7 @@ from helpers.rates import coverage, false_rates
 from helpers.samples_of import part_of
 from robandit.diagnostics import arm_values
 from robandit.diagnostics import resolution as public
-from robandit.diagnostics.resolution import Resolution, limits, resolution
+from robandit.diagnostics.resolution import Resolution, Rival, limits, resolution
 from robandit.errors import InvalidInput
 
 
@@ -339,3 +339,75 @@ def test_costs_are_compared_as_negated_rewards(gap, paired):
 def test_the_sign_is_checked():
     for value in (1, "yes", None):
         assert_invalid(lambda value=value: resolution({"a": [1.0]}, minimize=value), "minimize", "True or False")
+
+
+def rival(arm, difference, low, allowance=0.0, why="", minimize=False):
+    return Rival(arm, difference, low, allowance, low > 0.0, why, minimize)
+
+
+FAT = "the left tail of 'a' is heavy"
+SENTENCES = {
+    "There is one arm only, 'a': nothing is decided yet. Record a second arm.": [],
+    "Significant: 'a' has the highest mean, 5; it is best in 99.5 % of 2,000 resamples, and with 95 % confidence over all arms it "
+    "is better than the other arm, by at least 0.5 ('b').": [rival("b", 1.0, 0.5)],
+    "Significant: 'a' has the highest mean, 5; it is best in 99.5 % of 2,000 resamples, and with 95 % confidence over all arms it "
+    "is better than each of the 2 others, by at least 0.2 ('c').": [rival("b", 1.0, 0.5), rival("c", 3.0, 0.2)],
+    "Significant: 'a' has the highest mean, 5; it is best in 99.5 % of 2,000 resamples, and with 95 % confidence over all arms it "
+    "is better than the other arm, by at least 0.5 ('b'). The bootstrap alone is unreliable here, since the left tail of 'a' is "
+    "heavy. The number includes an allowance for that.": [rival("b", 1.0, 0.5, 0.1, FAT)],
+    "NOT significant: 'a' has the highest mean, 5; it is best in 99.5 % of 2,000 resamples, but with 95 % confidence over all arms "
+    "one arm is not excluded: 'b' (lower by 1, but perhaps higher by 0.5).": [rival("b", 1.0, -0.5), rival("c", 3.0, 0.2)],
+    "NOT significant: 'a' has the highest mean, 5; it is best in 99.5 % of 2,000 resamples, but with 95 % confidence over all arms "
+    "2 arms are not excluded: 'b' (not lower at all); 'c' (lower by 1, but perhaps higher by 0).": [
+        rival("b", 0.0, 0.0), rival("c", 1.0, 0.0),
+    ],
+    "NOT significant: 'a' has the highest mean, 5; it is best in 99.5 % of 2,000 resamples, but with 95 % confidence over all arms "
+    "one arm is not excluded: 'b' (lower by 1, but perhaps higher by 0.5, 0.1 of it for values beyond those seen). The bootstrap "
+    "alone is unreliable here, since the left tail of 'a' is heavy.": [rival("b", 1.0, -0.5, 0.1, FAT)],
+    "NOT significant: 'a' has the highest mean, 5; it is best in 99.5 % of 2,000 resamples, but no other arm is excluded, since "
+    "'a' has 5 values, 20 are needed.": [rival(arm, 1.0, math.nan, 0.0, "'a' has 5 values, 20 are needed") for arm in "bc"],
+    "NOT significant: 'a' has the highest mean, 5; it is best in 99.5 % of 2,000 resamples, but with 95 % confidence over all arms "
+    "one arm is not excluded: 'b' ('b' has 5 values, 20 are needed).": [
+        rival("b", 1.0, math.nan, 0.0, "'b' has 5 values, 20 are needed")
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("expected", SENTENCES)
+def test_every_sentence(expected):
+    found = Resolution("a", 5.0, 0.995, tuple(SENTENCES[expected]), False, 2000, 0.95)
+    assert str(found) == expected
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_better_arm_with_too_few_values_leaves_nothing_significant(sign, weighted):
+    """Before, this was "Significant: 'c' has the highest mean"."""
+    rng = np.random.default_rng(1)
+    samples = {arm: sign * (mean + rng.normal(0.0, 0.1, 200)) for arm, mean in (("a", 1.0), ("b", 2.0), ("c", 3.0))}
+    samples |= {"d": np.full(19, sign * 9.0), "e": np.full(2, sign * 0.5)}
+    weights = {arm: np.full(len(x), 2.0) for arm, x in samples.items()} if weighted else None
+    found = resolution(samples, weights=weights, minimize=sign < 0.0)
+    assert (found.best, found.rivals, found.resolved) == ("c", (), False)
+    most, more = ("highest", "higher") if sign > 0.0 else ("lowest", "lower")
+    head = f"NOT significant: 'd' has a {more} mean ({9.0 * sign:g}) but only 19 values. "
+    assert str(found).startswith(f"{head}Of the arms with at least 20 values, 'c' has the {most} mean, ")
+    assert str(found).endswith(
+        "Left out of the comparison, which needs 20 values of an arm: 'd' (19 values) and 'e' (2 values)."
+    )
+    del samples["d"]
+    found = resolution(samples, minimize=sign < 0.0)
+    assert found.resolved
+    assert str(found).startswith(f"Significant: of the arms with at least 20 values, 'c' has the {most} mean, ")
+
+
+def test_the_mean_of_an_arm_that_is_left_out_is_weighted_too():
+    samples = {"a": np.arange(50.0), "b": np.arange(50.0) + 20.0, "few": np.array([0.0, 100.0])}
+    weights = {"a": np.ones(50), "b": np.ones(50), "few": np.array([9.0, 1.0])}
+    assert resolution(samples).left_out == (("few", 2, 50.0),)
+    assert resolution(samples, weights=weights).left_out[0].mean == pytest.approx(10.0)
+
+
+def test_names_that_differ_by_spaces_are_printed_as_they_are():
+    samples = {"Mistral small": np.arange(50.0), "b": np.arange(50.0), "Mistral  small": np.zeros(5)}
+    assert "'Mistral  small' (5 values)" in str(resolution(samples))

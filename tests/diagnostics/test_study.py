@@ -1,12 +1,13 @@
 """The study of recorded rewards: on known laws, few values, extremes, and a sample of many."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from helpers.samples_of import drawn
-from robandit.diagnostics.study import study
+from robandit.diagnostics.study import ArmStudy, Study, study
 from robandit.errors import InvalidInput
 from robandit.recorded.summary import ArmRecord, BadRows, Recorded
 
@@ -310,3 +311,30 @@ def test_a_record_says_whether_it_has_costs():
     assert Recorded.of({"a": [1.0]}).minimize is False
     with pytest.raises(InvalidInput, match="minimize = 1 must be True or False"):
         Recorded.of({"a": [1.0]}, minimize=1)
+
+
+HEADLINES = {
+    "Heavy tails: the variance of the arm is likely infinite.": ["infinite"],
+    "Heavy tails: the variance of 1 of 3 arms is likely infinite, of 2 more it may be.": [
+        "infinite",
+        "undecided",
+        "undecided",
+    ],
+    "Perhaps heavy tails: the variance of 1 of 2 arms may be infinite.": ["undecided", "finite"],
+    "The arm has heavy tails, but the variance is likely finite.": ["finite"],
+    "1 of 2 arms has heavy tails, but the variance is likely finite.": ["finite", "light"],
+    "2 of 3 arms have heavy tails, but the variance is likely finite.": ["finite", "light", "finite"],
+    "No heavy tails are visible.": ["light", "unknown"],
+    "Tails unknown: no arm has enough values to see them.": ["unknown", "unknown"],
+}
+
+
+@pytest.mark.parametrize("expected", HEADLINES)
+def test_every_headline(expected):
+    light = SimpleNamespace(variance="light")
+    arms = [
+        ArmStudy(None, 0.0, (), SimpleNamespace(variance=kind), light if kind != "unknown" else SimpleNamespace(variance=kind),
+                 None, None, None)
+        for kind in HEADLINES[expected]
+    ]  # fmt: skip
+    assert Study.headline.fget(SimpleNamespace(arms=arms)) == expected

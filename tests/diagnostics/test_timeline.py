@@ -2,6 +2,7 @@
 
 import datetime as dt
 import html
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -218,3 +219,43 @@ def test_arms_with_too_few_values_for_the_test_are_told():
     long = Timeline.of_table(np.repeat(table, 4, axis=0), arms).drift(minimize=True)
     assert {change.arm for change in long.changes} == {"00", "01"}
     assert long.short == 0
+
+
+@pytest.mark.parametrize("recent", [0, 10])
+def test_an_arm_that_cannot_be_compared_since_the_change_leaves_it_open(recent):
+    """Before, this was settled, although nobody knows what 'c' costs since the change."""
+    rng = np.random.default_rng(2)
+    arms = np.concatenate(
+        [rng.permutation(np.repeat(["a", "b", "c"], 300)), rng.permutation(["a", "b"] * 450 + ["c"] * recent)]
+    )
+    late = np.arange(len(arms)) >= 900
+    costs = (
+        np.select([arms == "a", arms == "b"], [10.0, 14.0], 30.0) * (1.0 + late) * rng.lognormal(-0.08, 0.4, len(arms))
+    )
+    frame = pl.DataFrame({"arm": arms, "reward": costs, "time": np.arange(len(arms))})
+    given = open_records(frame, minimize=True)
+    found = study(given.summary(), log=given.log(times=True))
+    assert found.drift
+    assert (found.resolution.best, found.resolution.resolved, found.drift.since.best) == ("a", True, "a")
+    assert not found.verdict.settled
+    assert found.verdict.word == "not settled"
+    assert "Since time = " in str(found.verdict)
+    assert "significant: of the arms with at least 20 values, 'a'" in str(found.verdict)
+    assert re.search(
+        r"Left out of the comparison, which needs 20 values of an arm: 'c' \(\d+ values\)\.$", str(found.verdict)
+    )
+
+
+def test_an_arm_that_is_left_out_of_the_whole_record_does_not_leave_it_open():
+    rng = np.random.default_rng(2)
+    arms = rng.choice(["a", "b"], 1_800).astype(object)
+    arms[[100, 200, 1_500, 1_700]] = "b "
+    costs = np.where(arms == "a", 10.0, 14.0) * (1.0 + (np.arange(1_800) >= 900)) * rng.lognormal(-0.08, 0.4, 1_800)
+    given = open_records(
+        pl.DataFrame({"arm": arms.astype(str), "reward": costs, "time": np.arange(1_800)}), minimize=True
+    )
+    found = study(given.summary(), log=given.log(times=True))
+    assert found.drift
+    assert found.verdict.settled
+    assert "Significant: of the arms with at least 20 values, 'a'" in str(found.verdict)
+    assert "'b ' (4 values)" in str(found.verdict)

@@ -121,6 +121,8 @@ BAD = [
     ("1e308", "the reward 1e+308 is beyond +-1e+150, too large to square"),
     (" -1e200 ", "the reward -1e+200 is beyond +-1e+150"),
     ("-1e-200", "the reward -1e-200 is smaller than 1e-130, too small to square; scale all rewards up, or write 0"),
+    ("1e-400", "the reward 1e-400 is smaller than 1e-130, too small to square"),
+    (" -0.01E-999 ", "the reward -0.01E-999 is smaller than 1e-130"),
     ('"1.234,5"', "the reward '1.234,5' is not a number (write decimals with a point"),
     ('"3,5"', "the reward '3,5' is not a number (write decimals with a point"),
     ('"1,234.5"', "the reward '1,234.5' is not a number (write it without thousands separators"),
@@ -128,6 +130,11 @@ BAD = [
     ("5ms", "the reward '5ms' is not a number (write the number without a unit"),
     ("0x10", "the reward '0x10' is not a number"),
 ]
+
+
+def test_zeros_are_rewards(tmp_path: Path) -> None:
+    path = written(tmp_path, "arm,reward\na,0e-400\na,0.000000\na, -0.0000e+10\nb,-0000000\n")
+    assert {arm: list(values) for arm, values in open_records(path).samples().items()} == {"a": [0.0] * 3, "b": [0.0]}
 
 
 @pytest.mark.parametrize(("text", "expected"), BAD)
@@ -410,14 +417,51 @@ def test_times_without_an_order(
     frame = pl.DataFrame({"arm": "a", "reward": [None, *range(len(times))], "time": ["?", *times]})
     frame.write_csv(tmp_path / "a.csv")
     for table, where in ((frame, f"row {row + 1}"), (tmp_path / "a.csv", f"line {row + 2}")):
-        records = open_records(table, skip_bad=True)
-        assert records.summary().rows == len(times)
+        records = open_records(table)
         for ask in (records.table, records.log):
             with pytest.raises(InvalidInput) as caught:
                 ask()
             assert f"{where}: the time " in str(caught.value)
             assert expected in str(caught.value)
             assert "--time" in str(caught.value)
+            assert "--skip-bad" in str(caught.value)
+
+
+@pytest.mark.parametrize(("times", "row", "expected"), TIMES)
+@pytest.mark.parametrize("batch", [1, 100])
+def test_rows_with_bad_times_are_skipped_by_every_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: list[str], row: int, expected: str, batch: int
+) -> None:
+    monkeypatch.setattr(reader, "BATCH", batch)
+    good = [times[0]] * 3  # the kind of most of the first times is the right one, even if the first row has another
+    frame = pl.DataFrame({"arm": "a", "reward": range(4 + len(times)), "time": ["?", *times, *good]})
+    frame.write_csv(tmp_path / "a.csv")
+    for table, place in ((frame, f"row {row + 1}"), (tmp_path / "a.csv", f"line {row + 2}")):
+        records = open_records(table, skip_bad=True)
+        found = records.summary()
+        if row == 1:  # no time can be read: it is not a column of times
+            assert (found.rows, found.bad.count) == (frame.height, 0)
+            with pytest.raises(InvalidInput, match="neither a number nor"):
+                records.log()
+            continue
+        kept = frame.height - 2
+        assert (found.rows, found.bad.count) == (kept, 2)
+        assert f"{place}: the time {times[row - 1]!r} is" in str(found.bad)
+        log, samples = records.log(times=True), records.samples()
+        assert (len(log.rewards), log.bad.count, samples.counts["a"]) == (kept, 2, kept)
+        assert log.times is not None
+        assert len(log.times) == kept
+
+
+def test_large_integers_stay_exact_beside_a_bad_time() -> None:
+    first = 2**62
+    times = [str(first + 1), str(first), "soon"]
+    log = open_records(pl.DataFrame({"arm": "a", "reward": [1.0, 2.0, 3.0], "time": times}), skip_bad=True).log(
+        times=True
+    )
+    assert log.rewards.tolist() == [2.0, 1.0]
+    assert log.times is not None
+    assert log.times.tolist() == [first, first + 1]
 
 
 def test_a_blank_is_no_time(tmp_path: Path) -> None:
@@ -438,6 +482,46 @@ def test_too_many_rows_to_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(InvalidInput, match="at least 4 rows"):
         open_records(tmp_path / "a.csv").log()
     assert open_records(frame.head(3)).log().rewards.size == 3
+
+
+MANY = {
+    "n/a first": ["n/a"] * 100 + [f"2024-01-{day:02d}" for day in range(1, 29)],
+    "numbers first": [str(i) for i in range(101)]
+    + [f"2024-01-{day:02d}T{i:02d}:00" for day in range(1, 29) for i in range(9)],
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+@pytest.mark.parametrize("batch", [7, 1_000])
+def test_the_most_common_kind_of_time_is_read_wherever_it_begins(
+    monkeypatch: pytest.MonkeyPatch, kind: str, batch: int
+) -> None:
+    """Before, the first 100 rows decided: nothing could be read, or most rows were bad."""
+    monkeypatch.setattr(reader, "BATCH", batch)
+    times = MANY[kind]
+    frame = pl.DataFrame({"arm": ["a", "b"] * (len(times) // 2) + ["a"] * (len(times) % 2), "time": times})
+    records = open_records(frame.with_columns(reward=1.0), skip_bad=True)
+    dates = sum(time.startswith("2024") for time in times)
+    log = records.log(times=True)
+    assert (len(log.rewards), log.bad.count) == (dates, len(times) - dates)
+    assert records.summary().rows == sum(records.samples().counts.values()) == dates
+    only = open_records(frame.with_columns(reward=1.0), skip_bad=True, where="time < 200")
+    if kind == "numbers first":
+        assert (len(only.log().rewards), only.log().bad.count) == (101, 0), "dropped rows do not count"
+        assert "but the first of the most common kind, '2024-01-01T00:00', is a date" in str(log.bad)
+
+
+def test_times_of_which_none_can_be_read_are_named() -> None:
+    frame = pl.DataFrame({"arm": ["a", "b"], "reward": [1.0, 2.0], "when": ["n/a", "soon"]})
+    records = open_records(frame, time="when", skip_bad=True)
+    assert records.summary().rows == 2, "a summary needs no times"
+    for ask in (records.log, records.table):
+        with pytest.raises(
+            InvalidInput, match="no time in the column 'when' can be read: the time 'n/a' is neither"
+        ) as caught:
+            ask()
+        assert "skip" not in str(caught.value), "it is given already"
+        assert "ISO 8601" in str(caught.value)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

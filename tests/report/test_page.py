@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -15,6 +16,7 @@ import pytest
 
 import robandit as rb
 from helpers import report_examples as examples
+from robandit.diagnostics.study import study
 from robandit.errors import InvalidInput
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.replay_plan import replayed
@@ -23,6 +25,7 @@ from robandit.experiments.runner import run
 from robandit.experiments.statistics import Findings, summary, verdict
 from robandit.recorded import open_records
 from robandit.report.page import write_page
+from robandit.report.study import write_study
 
 
 class Reader(HTMLParser):
@@ -349,3 +352,27 @@ def test_a_replay_begins_with_what_it_would_have_cost(tmp_path):
     assert any("not significant" in row[2] for row in board[1:]) == any(
         row["versus"] == "not significant" for row in findings.standings[0].rows
     )
+
+
+@pytest.mark.parametrize("rows", [1, 30])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (1.0, 2.0),
+        (1.0, 1.0),
+        (0.0, 0.0),
+        (0.0, 1.0),
+        (1e150, -1e150),
+        (1e-130, 2e-130),
+        (1.0, math.nextafter(1.0, 2.0)),
+    ],
+)
+def test_constant_rewards_have_pages(a, b, rows, tmp_path):
+    table = open_records(pl.DataFrame({"arm": ["a", "b"] * rows, "reward": [a, b] * rows}))
+    plan = replayed(table, ["AdaKLUCB", "KLinfUCB", "GaussianTS", "Uniform"], replications=6)
+    results = Results.of(plan, [(unit, unit.run(), 1.0) for unit in plan.units])
+    write_page(Findings(results), tmp_path / "replay.html", command="robandit replay table.csv")
+    drawn = Reader((tmp_path / "replay.html").read_text()).data["problems"][0]["rows"]
+    assert {row["label"] for row in drawn} == {cell.label for cell in plan.cells}
+    write_study(study(table.summary()), tmp_path / "diagnosis.html", command="robandit diagnose table.csv")
+    assert "</html>" in (tmp_path / "diagnosis.html").read_text()

@@ -1,5 +1,6 @@
 """The text and data of the diagnosis page."""
 
+import html
 import json
 import math
 import re
@@ -138,3 +139,14 @@ def test_the_chart_over_time_names_only_some_of_many_changed_arms(tmp_path):
     text = page(result, tmp_path)
     assert len(re.findall("Changed: arm00, .*?arm09 and 4 more\\.", text)) == 2, "in the description and the caption"
     assert "arm09, arm10" not in text
+
+
+@pytest.mark.parametrize(
+    ("mean", "answer"), [(9.0, "No: 'd' has a higher mean (9) but only 19 values. All"), (0.0, "Yes: all")]
+)
+def test_the_answer_is_only_about_the_arms_that_were_compared(mean, answer, tmp_path):
+    rng = np.random.default_rng(0)
+    arms = {arm: rng.normal(i, 0.1, 200) for i, arm in enumerate("abc")} | {"d": np.full(19, mean)}
+    text = html.unescape(page(study(Recorded.of(arms)), tmp_path))
+    assert f"<p>{answer} arms that were compared are excluded. Left out of the comparison" in text
+    assert "all other arms" not in text

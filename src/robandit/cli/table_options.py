@@ -42,10 +42,13 @@ class Reading:
     """The rewards are costs, such as latencies: the lowest mean is the best. All results keep the sign and unit of the costs.
     For the URL of a decision service, the service decides."""
     skip_bad: Flag = False
-    """Skip and count rows whose arm or reward is missing or not a finite number. By default they are an error."""
+    """Skip and count rows whose arm or reward is missing or not a finite number, or whose time cannot be read. By default they
+    are an error."""
     where: str | None = None
     """Read only rows that fit this condition, such as "ok = true and model != 'old'". A comparison is a column, one of
     = != < <= > >=, and a number, 'text', true, false or null; join them with and, or, not and parentheses."""
+    join_names: Flag = False
+    """Read names of arms that differ only by case or space as one arm, such as "Mistral" and "mistral "."""
     delimiter: str | None = None
     """The character between the columns of a CSV file, such as ";" or tab. By default it is detected in the first line."""
     example: Literal["flights"] | None = None

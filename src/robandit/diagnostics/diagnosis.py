@@ -14,6 +14,7 @@ from robandit.diagnostics.recommend import Recommendation, advise
 from robandit.diagnostics.tails import TailIndex
 from robandit.diagnostics.words import assumed, words
 from robandit.drift.alarm import GUARANTEE, Alarm
+from robandit.errors import formatted
 from robandit.kernel.types import Floats
 from robandit.policies.assumptions import Assumption
 from robandit.policies.base import Policy
@@ -106,6 +107,8 @@ class Diagnosis:
         lead = self.leading
         kind = words(self.minimize)
         lines = ["costs, minimised"] * self.minimize
+        if len(self.arms) == 1:
+            lines.append(f"There is one arm only, {formatted(lead.arm)}: nothing is decided yet. Add a second arm.")
         lines += self._changes_in_words()
         lines.append(f"leading arm: {lead.arm!r} ({lead.pulls} {kind.many})")
         if lead.recorded < lead.pulls:

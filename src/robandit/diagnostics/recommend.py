@@ -17,6 +17,7 @@ from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.samples import sample
 from robandit.diagnostics.words import Words, words
 from robandit.errors import InvalidInput, formatted
+from robandit.hints import guided
 from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.kernel.types import Floats
 from robandit.laws import Law
@@ -68,6 +69,7 @@ class Recommendation:
         return "\n".join(lines)
 
 
+@guided
 def recommend(
     rewards_or_problem: Any,
     *,

@@ -49,6 +49,8 @@ class Reference:
     """The reason why the limits are unknown."""
     column: str = ""
     """The column of the rewards, which names their unit."""
+    without: str = ""
+    """The arm of the record that is left out, or how many are; empty if none is."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -60,6 +62,7 @@ class Reference:
             **limits,
             "why": self.why,
             "column": self.column,
+            "without": self.without,
         }
 
     @staticmethod
@@ -67,8 +70,8 @@ class Reference:
         """Return the reference that `to_dict` wrote."""
         kind: Literal["log", "random"] = "log" if data["kind"] == "log" else "random"
         below, above = (None if data[name] is None else tuple(map(float, data[name])) for name in ("below", "above"))
-        why, column = str(data["why"]), str(data["column"])
-        return Reference(kind, int(data["rows"]), float(data["mean"]), below, above, why, column)
+        words = str(data["why"]), str(data["column"]), str(data.get("without", ""))  # older files lack the last
+        return Reference(kind, int(data["rows"]), float(data["mean"]), below, above, *words)
 
 
 def log_reference(

@@ -27,6 +27,9 @@ assumption: the tail continues beyond the largest value as it was seen up to the
 - Weights, for logs in which an arm was drawn with known probabilities (propensities): the mean is sum(w r) / sum(w), and resamples
   draw pairs. The spread and the allowance come from the terms mean + w (r - mean) / mean(w), whose mean is the weighted mean.
 
+An arm with fewer than 20 values has no limits, so it is left out by name if at least two others can be compared. It does not count
+among the K arms. If its mean is better than that of the best arm, nothing is significant.
+
 Costs that are minimised keep their sign: the best arm then has the lowest mean, and all differences and sides change their sign.
 
 `robandit.diagnostics.arm_values` computes the resamples and the allowance of one arm.
@@ -37,21 +40,32 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from robandit.diagnostics import arm_values
-from robandit.diagnostics.arm_values import SEED, UNITS, Values, allowance, lower_limit, no_mean, values_of
+from robandit.diagnostics.arm_values import LEAST, SEED, UNITS, Values, allowance, lower_limit, no_mean, values_of
 from robandit.diagnostics.part import Part
 from robandit.diagnostics.samples import floats, sample
 from robandit.diagnostics.words import words
 from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats
 from robandit.validation import flag, invalid, mapping
+from robandit.wording import counted, listed
 
 CONFIDENCE = 0.95
 NAMED = 5  # rivals named in the text
+
+
+class Omitted(NamedTuple):
+    """An arm that is not compared, because it has too few values."""
+
+    arm: Any
+    n: int
+    """The number of its values."""
+    mean: float
+    """The mean of its values; NaN if it has none."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,9 @@ class Rival:
         if self.difference == self.low == 0.0:
             return f"{name} (not {kind.worse} at all)"
         spare = f", {self.allowance:.3g} of it for values beyond those seen" if self.allowance > 0.0 else ""
-        return f"{name} ({kind.worse} by {self.difference:.3g}, but perhaps {kind.better} by {-self.low:.3g}{spare})"
+        return (
+            f"{name} ({kind.worse} by {self.difference:.3g}, but perhaps {kind.better} by {0.0 - self.low:.3g}{spare})"
+        )
 
 
 @dataclass(frozen=True)
@@ -99,6 +115,8 @@ class Resolution:
     confidence: float
     minimize: bool = False
     """Whether the values are costs."""
+    left_out: tuple[Omitted, ...] = ()
+    """The arms that are not compared, because they have too few values."""
 
     def __repr__(self) -> str:
         """Return one line; print it for the numbers."""
@@ -107,13 +125,23 @@ class Resolution:
 
     @property
     def rivals(self) -> tuple[Any, ...]:
-        """The arms that are not excluded, the nearest first."""
+        """The compared arms that are not excluded, the nearest first."""
         return tuple(each.arm for each in self.others if not each.excluded)
 
     @property
     def resolved(self) -> bool:
-        """Whether all other arms are excluded, so that the best arm is significantly better than each of them."""
-        return not self.rivals
+        """Whether all arms that are compared are excluded, and no arm that is left out has a better mean."""
+        return not self.rivals and not self.doubt
+
+    @property
+    def doubt(self) -> str:
+        """A sentence on the arm that is left out although it has the best mean of all; empty if there is none."""
+        sign = -1.0 if self.minimize else 1.0
+        better = [each for each in self.left_out if sign * each.mean > sign * self.mean]
+        if not better:
+            return ""
+        arm, n, mean = max(better, key=lambda each: sign * each.mean)
+        return f"{formatted(arm)} has a {words(self.minimize).better} mean ({mean:.4g}) but only {counted(n, 'value')}."
 
     @property
     def caution(self) -> str:
@@ -121,29 +149,41 @@ class Resolution:
         reason = next((each.why for each in self.others if each.allowance > 0.0), "")
         return f"The bootstrap alone is unreliable here, since {reason}." if reason else ""
 
+    @property
+    def omission(self) -> str:
+        """A sentence that names the arms that are left out; empty if there are none."""
+        return omission({each.arm: each.n for each in self.left_out})
+
     def __str__(self) -> str:
         """Return the result in words."""
         if not self.others:
-            return f"There is one arm only, {formatted(self.best)}: there is nothing to compare."
+            return f"There is one arm only, {formatted(self.best)}: nothing is decided yet. Record a second arm."
+        return f"{self._verdict()} {self.omission}".strip()
+
+    def _verdict(self) -> str:
         share = f"{100.0 * self.share:.{0 if self.share in (0.0, 1.0) else 1}f} %"
         often = f"it is best in {share} of {self.resamples:,} resamples"
         head = f"{formatted(self.best)} has the {words(self.minimize).best} mean, {self.mean:.4g}; {often}"
+        if self.left_out:
+            scope = f"f the arms with at least {LEAST} values, "
+            head = f"{self.doubt} O{scope}{head}" if self.doubt else f"o{scope}{head}"
+        verdict = "Significant" if self.resolved else "NOT significant"
         sure = f"{100.0 * self.confidence:g} % confidence over all arms"
-        if self.resolved:
+        if not self.rivals:
             least = min(self.others, key=lambda each: each.low)
             rest = "the other arm" if len(self.others) == 1 else f"each of the {len(self.others)} others"
             gap = f"by at least {least.low:.3g} ({formatted(least.arm)})"
-            text = f"Significant: {head}, and with {sure} it is better than {rest}, {gap}."
+            text = f"{verdict}: {head}, and with {sure} it is better than {rest}, {gap}."
             return f"{text} {self.caution} The number includes an allowance for that." if self.caution else text
         remaining = [each for each in self.others if not each.excluded]
         reasons = {each.why for each in remaining}
         unknown = all(math.isnan(each.low) for each in remaining)
         if unknown and len(remaining) == len(self.others) > 1 and len(reasons) == 1:
-            return f"NOT significant: {head}, but no other arm is excluded, since {reasons.pop()}."
+            return f"{verdict}: {head}, but no other arm is excluded, since {reasons.pop()}."
         count = "one arm is" if len(remaining) == 1 else f"{len(remaining)} arms are"
         named = "; ".join(map(str, remaining[:NAMED]))
         more = f"; and {len(remaining) - NAMED} more" if len(remaining) > NAMED else ""
-        return f"NOT significant: {head}, but with {sure} {count} not excluded: {named}{more}. {self.caution}".strip()
+        return f"{verdict}: {head}, but with {sure} {count} not excluded: {named}{more}. {self.caution}".strip()
 
 
 def resolution(
@@ -195,6 +235,13 @@ def resolution(
         weights = mapping(weights, "weights", "a mapping from every arm to its weights")
     arms = list(samples)
     values = [x if isinstance(x, Part) else sample(x, f"the rewards of {formatted(arm)}") for arm, x in samples.items()]
+    counts = {arm: x.n if isinstance(x, Part) else len(x) for arm, x in zip(arms, values, strict=True)}
+    omitted = too_few_to_compare(counts) if table is None else []  # arms of a table have equally many values
+    left_out = tuple(
+        Omitted(arm, counts[arm], _mean(x, weights, arm)) for arm, x in zip(arms, values, strict=True) if arm in omitted
+    )
+    values = [x for arm, x in zip(arms, values, strict=True) if arm not in omitted]
+    arms = [arm for arm in arms if arm not in omitted]
     if weights is not None and table is not None:
         raise InvalidInput("weights and table: rows of a table need no weights, give one of the two")
     if table is not None:
@@ -221,7 +268,24 @@ def resolution(
         difference, limit, extra = (math.ldexp(float(x), unit) for x in (off, low, spare))
         others.append(Rival(arms[i], difference, limit, extra, low > 0.0, why, minimize))
     mean, share = math.ldexp(float(means[best]), unit), comparison.share()
-    return Resolution(arms[best], mean, share, tuple(others), paired, arm_values.RESAMPLES, CONFIDENCE, minimize)
+    found = (arms[best], mean, share, tuple(others), paired, arm_values.RESAMPLES, CONFIDENCE, minimize, left_out)
+    return Resolution(*found)
+
+
+def too_few_to_compare(counts: Mapping[Any, int]) -> list[Any]:
+    """Return the arms with too few values (arm -> its number of values), if at least two other arms can be compared.
+
+    >>> too_few_to_compare({"a": 40, "b": 5, "c": 40}), too_few_to_compare({"a": 40, "b": 5})
+    (['b'], [])
+    """
+    few = [arm for arm, n in counts.items() if n < LEAST]
+    return few if len(counts) - len(few) >= 2 else []
+
+
+def omission(counts: Mapping[Any, int]) -> str:
+    """Return a sentence that names the arms with too few values (arm -> its number of values); empty if there are none."""
+    named = listed([f"{formatted(arm)} ({counted(n, 'value')})" for arm, n in counts.items()], NAMED)
+    return f"Left out of the comparison, which needs {LEAST} values of an arm: {named}." if named else ""
 
 
 def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float, float, str]:
@@ -326,6 +390,12 @@ def _table(given: Any, arms: int) -> Floats:
     if not np.isfinite(rows).all():
         raise invalid("table", given, "finite, without NaN or infinity", hint="every arm needs a reward at every time")
     return rows
+
+
+def _mean(values: Floats | Part, weights: Mapping[Any, Any] | None, arm: Any) -> float:
+    unit = unit_of([values])
+    known = values_of(values, unit, None if weights is None else _weights(weights, arm, values))
+    return math.ldexp(known.centre, unit)
 
 
 def _weights(given: Any, arm: Any, values: Floats | Part) -> Floats:

@@ -159,9 +159,9 @@ class Study:
 
     @property
     def first_lines(self) -> list[str]:
-        """Sentences to read before any verdict: whether the rewards are costs, and which arms changed. Often empty."""
+        """Sentences to read before any verdict: questions about the sign and the table, and which arms changed. Often empty."""
         question = [self.advice.question] if self.advice.question else []
-        return question + (self.drift.lines if self.drift is not None else [])
+        return [*question, *self.recorded.notes] + (self.drift.lines if self.drift is not None else [])
 
     @property
     def verdict(self) -> Verdict:
@@ -204,7 +204,8 @@ class Study:
         if doubt:
             return f"Perhaps heavy tails: the variance of {_of(doubt, total)} may be infinite."
         if finite:
-            return f"Heavy tails, but the variance of {_of(finite, total)} is likely finite."
+            have = "has" if finite == 1 else "have"
+            return f"{_of(finite, total).capitalize()} {have} heavy tails, but the variance is likely finite."
         if all(arm.left.variance == arm.right.variance == "unknown" for arm in self.arms):
             return "Tails unknown: no arm has enough values to see them."
         return "No heavy tails are visible."
@@ -273,7 +274,7 @@ def study(
     also = tuple(each for each in others if each.case not in (advice.case, *UNDECIDED))
     timeline = None if log is None else Timeline.of_log(log)
     if rows is not None:
-        times = (table.times, table.time_column) if isinstance(table, Table) else ()
+        times = (table.times, table.time_column, table.records) if isinstance(table, Table) else ()
         timeline = Timeline.of_table(rows, tuple(profiles), *times)
     return Study(
         recorded=recorded,

@@ -8,6 +8,7 @@ change, and no other arm was significantly better before.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from robandit.diagnostics.resolution import Resolution, resolution
+from robandit.diagnostics.resolution import Omitted, Resolution, resolution
 from robandit.diagnostics.words import words
 from robandit.drift.record import LEAST, Change, can_be_named, changed_arms
 from robandit.errors import InvalidInput, formatted
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 LEVEL = 0.05  # probability of naming any arm if none changed
 NAMED = 10  # changed arms with a sentence
 
+RECENT = "Use the recent part of the record"
 WHAT_TO_DO = (
-    "Use the recent part of the record. A live bandit with drift='restart' forgets the past after a change. If the record has a "
+    "A live bandit with drift='restart' forgets the past after a change. If the record has a "
     "reward of every arm at every time, compare policies in order of time: robandit replay with --mode in-order."
 )
 
@@ -49,23 +51,31 @@ class Timeline:
     """Whether every arm has one reward at every time; the arms then alternate in their order."""
     time_column: str = "time"
     """The name of the column of times."""
+    records: Records | None = None
+    """The table that has the rewards; None if it is unknown."""
 
     @classmethod
     def of_log(cls, log: Log, *, weighted: bool = False) -> Timeline:
         """Return the timeline of a log. Its propensities are used only if it is ``weighted``."""
         weights = log.propensities if weighted else None
-        return cls(log.arms, log.actions, log.rewards, log.times, weights, time_column=log.time_column)
+        return cls(
+            log.arms, log.actions, log.rewards, log.times, weights, time_column=log.time_column, records=log.records
+        )
 
     @classmethod
     def of_table(
-        cls, rewards: Floats, arms: tuple[str, ...], times: NDArray[Any] | None = None, time_column: str = "time"
+        cls,
+        rewards: Floats,
+        arms: tuple[str, ...],
+        times: NDArray[Any] | None = None,
+        time_column: str = "time",
+        records: Records | None = None,
     ) -> Timeline:
         """Return the timeline of the rewards of all arms at all times, of shape (times, arms)."""
         count, width = rewards.shape
         repeated = None if times is None else np.repeat(times, width)
-        return cls(
-            arms, np.tile(np.arange(width), count), rewards.ravel(), repeated, paired=True, time_column=time_column
-        )
+        actions, about = np.tile(np.arange(width), count), {"time_column": time_column, "records": records}
+        return cls(arms, actions, rewards.ravel(), repeated, paired=True, **about)  # type: ignore[arg-type]
 
     def __len__(self) -> int:
         """Return the number of rewards."""
@@ -119,7 +129,7 @@ class Timeline:
         return replace(self, actions=actions, rewards=rewards, times=times, propensities=weights)
 
     def resolution(self, *, minimize: bool) -> Resolution:
-        """Compare the arms that have rewards."""
+        """Compare the arms. Those without rewards are left out."""
         if self.paired:
             columns = self.rewards.reshape(-1, len(self.arms))
             return resolution(dict(zip(self.arms, columns.T, strict=True)), table=columns, minimize=minimize)
@@ -127,7 +137,10 @@ class Timeline:
         weights = None
         if self.propensities is not None:
             weights = {arm: 1.0 / self.propensities[each] for arm, each in rows.items()}
-        return resolution({arm: self.rewards[each] for arm, each in rows.items()}, weights=weights, minimize=minimize)
+        samples = {arm: self.rewards[each] for arm, each in rows.items()}
+        found = resolution(samples, weights=weights, minimize=minimize)
+        absent = (Omitted(arm, 0, math.nan) for arm in self.arms if arm not in rows)
+        return replace(found, left_out=(*found.left_out, *absent))
 
     def drift(self, *, minimize: bool = False, level: float = LEVEL) -> Drift:
         """Test each arm for a change, and compare the arms before the first and since the last change."""
@@ -154,7 +167,12 @@ class Timeline:
             last=self.named_place(last),
             recent=len(self) - last,
             rows=tuple(places),
+            where=self.where_since(last),
         )
+
+    def where_since(self, row: int) -> str:
+        """Return the option --where that reads only the rows from the time of a row on, or why not; empty if it is unknown."""
+        return "" if self.times is None or self.records is None else self.records.since(self.times[row])
 
 
 @dataclass(frozen=True)
@@ -180,6 +198,8 @@ class Drift:
     """The number of rewards since the last change."""
     rows: tuple[int, ...] = ()
     """The positions of the changes in the record, in the order of ``changes``."""
+    where: str = ""
+    """The option --where that reads only the rows since the last change, or why there is none; empty if it is unknown."""
 
     def __bool__(self) -> bool:
         """Whether any arm changed."""
@@ -193,6 +213,9 @@ class Drift:
     def best_changed(self) -> bool:
         """Whether another arm is best since the last change, and one of the two is significantly better in its part."""
         if self.before is None or self.since is None or self.before.best == self.since.best:
+            return False
+        omitted = {each.arm for each in (*self.before.left_out, *self.since.left_out)}
+        if omitted & {self.before.best, self.since.best}:  # too few values in the other part to be the best there
             return False
         return _excludes(self.before, self.since.best) or _excludes(self.since, self.before.best)
 
@@ -209,7 +232,8 @@ class Drift:
         ordered = sorted(self.changes, key=lambda change: change.p_value)
         lines += [f"A{change.sentence(noun)[1:]}." for change in ordered[:NAMED]]  # arm ... -> Arm ...
         lines += [f"{len(ordered) - NAMED} more arms changed."] * (len(ordered) > NAMED)
-        return [*lines, *short, WHAT_TO_DO]
+        recent = f"{RECENT}, since {self.last}: {self.where}" if self.where else f"{RECENT}."
+        return [*lines, *short, recent, WHAT_TO_DO]
 
 
 def _excludes(compared: Resolution, arm: Any) -> bool:
@@ -245,7 +269,10 @@ class Verdict:
     @cached_property
     def _holds_since(self) -> bool:
         since = self.drift.since if self.drift else None
-        return since is not None and since.resolved and since.best == self.whole.best
+        if since is None or not since.resolved or since.best != self.whole.best:
+            return False
+        compared = {each.arm for each in self.whole.others}
+        return not any(each.arm in compared for each in since.left_out)
 
     def __str__(self) -> str:
         """Return the verdict in words."""
@@ -254,20 +281,22 @@ class Verdict:
             return str(whole)
         best, kind = formatted(whole.best), words(whole.minimize)
         since = f"Since {drift.last} ({counted(drift.recent, kind.one)}): {_lowered(str(drift.since))}"
+        omission = "" if drift.since.left_out else whole.omission
         if drift.best_changed:
             before, after = drift.before, drift.since
+            among = " of the arms with enough values" if before.left_out or after.left_out else ""
             return (
-                f"NOT settled: the best arm changed. Before {drift.first}, {formatted(before.best)} has the {kind.best} mean, "
-                f"{before.mean:.4g}; since {drift.last}, {formatted(after.best)}, {after.mean:.4g}. Means over the whole record "
-                f"({best}: {whole.mean:.4g}) mix both. {since}"
-            )
+                f"NOT settled: the best arm changed. Before {drift.first}, {formatted(before.best)} has the {kind.best} mean"
+                f"{among}, {before.mean:.4g}; since {drift.last}, {formatted(after.best)}, {after.mean:.4g}. Means over the whole "
+                f"record ({best}: {whole.mean:.4g}) mix both. {since} {omission}"
+            ).strip()
         if self.settled:
             return f"{whole} Arms changed, but {best} is also significantly better since {drift.last}."
         if whole.resolved:
             return (
                 f"NOT settled: over the whole record, {best} has the {kind.best} mean, {whole.mean:.4g}, and is significantly "
-                f"better, but arms changed. {since}"
-            )
+                f"better, but arms changed. {since} {omission}"
+            ).strip()
         return f"{whole} Arms changed. {since}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.kernel.types import Floats, Ints
 from robandit.recorded.columns import numbers_of, times_of
 from robandit.recorded.gather import Codes, grown
+from robandit.recorded.notes import plain_name
 from robandit.recorded.summary import BadRows
 from robandit.recorded.times import Clock, UnclearTime
 from robandit.recorded.where import Filtered
@@ -55,11 +57,15 @@ class Pass:
         self.arms: list[str] = []
         self.n: Ints = np.zeros(0, dtype=np.int64)
         self.bad = BadRows()
-        self.clock = Clock()
+        skipping = records.skipping_clock
+        self.clock = skipping or Clock()
+        self._skips_times = skipping is not None
         self._records = records
         self._reader = records._reader
         self._source = records.source
         self._columns = listed([repr(name) for name in records.columns], 20)
+        if self._skips_times:  # in every pass, so that all count the same rows
+            roles = [*roles, "time"]
         self._roles = {role: name for role, name in records._roles.items() if role in ("arm", "reward", *roles)}
         self._where = records.where
         if self._where is not None:
@@ -72,6 +78,12 @@ class Pass:
         self._empty: list[int] = []  # rows that may be blank lines
         self._kept_empty: list[int] = []  # those of them that fit the condition
         self._count = 0
+        self._plain: dict[str, str] = {}  # plain names -> the first spelling, if names are joined
+        self._spellings: dict[str, str] = {}  # names -> the first spelling
+        self._spelled: Counter[str] = Counter()  # names -> their good rows
+        self._negative: list[int] = []  # the first rows with negative costs
+        self.negative: Ints = np.zeros(0, dtype=np.int64)
+        self.negative_rows: list[int] = []
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the good rows."""
@@ -115,6 +127,7 @@ class Pass:
         propensities = numbers_of(frame, "propensity") if "propensity" in self._roles else None
         good = playable(numbers) & codes.is_not_null().to_numpy()
         if times is not None:
+            times = self.clock.read(times) if self._skips_times else times
             good &= times.is_not_null().to_numpy()
         if propensities is not None:
             good &= (propensities > 0.0) & (propensities <= 1.0)
@@ -122,11 +135,19 @@ class Pass:
         actions = codes.fill_null(0).to_numpy().astype(np.uint16)
         if not good.all():
             self._note(frame, np.flatnonzero(~good), rows, numbers, propensities)
+            frame = frame.filter(good)
             actions, rewards, priorities = actions[good], rewards[good], priorities[good]
             times = None if times is None else times.filter(good)
             propensities = None if propensities is None else propensities[good]
-        if times is not None:
+        if self._records.join_names:
+            self._spelled.update(dict(frame["arm"].value_counts().iter_rows()))
+        if times is not None and not self._skips_times:
             times = self._read_times(times, rows[good])
+        if self._records.minimize:
+            negative = rewards < 0.0
+            self.negative = grown(self.negative, len(self.arms))
+            self.negative += np.bincount(actions[negative], minlength=len(self.arms))
+            self._negative += rows[good][negative][: EXAMPLES - len(self._negative)].tolist()
         return Batch(actions, rewards, priorities, times, propensities)
 
     def _read_times(self, times: pl.Series, rows: Ints) -> pl.Series:
@@ -134,18 +155,23 @@ class Pass:
         try:
             return self.clock.read(times)
         except UnclearTime as error:
+            way_out = "ame another column with time= (--time), or use bootstrap replay, which needs no times"
+            if self._records.skip_bad:
+                column = f"no time in the column {self._records.time!r} can be read"
+                raise InvalidInput(f"{self._source}: {column}: {error}. N{way_out}") from None
             row = int(rows[error.position])
             number = self._reader.locate([row]).get(row, (row + 1, False))[0]
             raise InvalidInput(
                 f"{self._source}, {self._reader.unit} {number:,}: {error}, so the rows cannot be sorted. Write all times as "
-                "numbers or all in ISO 8601, name another column with time= (--time), or use bootstrap replay, which needs no "
-                "times"
+                f"numbers or all in ISO 8601, skip such rows with skip_bad=True (--skip-bad), n{way_out}"
             ) from None
 
     def _codes(self, arms: pl.Series) -> pl.Series:
         """Return the numbers of the arms, null where the arm is missing; new arms get the next numbers."""
         import polars as pl
 
+        if self._records.join_names:
+            arms = self._joined(arms)
         codes = arms.cast(pl.Enum(self.arms), strict=False).to_physical()
         if codes.null_count() > arms.null_count():
             new = arms.filter(codes.is_null()).drop_nulls().unique(maintain_order=True)
@@ -159,6 +185,13 @@ class Pass:
             codes = arms.cast(pl.Enum(self.arms), strict=False).to_physical()
         return codes
 
+    def _joined(self, arms: pl.Series) -> pl.Series:
+        """Return the names with one spelling of each arm, the first one. `_finish` replaces it by the most frequent one."""
+        for name in arms.drop_nulls().unique(maintain_order=True).to_list():
+            if name and name not in self._spellings:
+                self._spellings[name] = self._plain.setdefault(plain_name(name), name)
+        return arms.replace(self._spellings)
+
     def _note(self, frame: pl.DataFrame, wrong: Ints, rows: Ints, rewards: Floats, chances: Floats | None) -> None:
         """Count bad rows, and store the first few of them and the rows that may be blank lines."""
         blank = wrong[_empty(frame)[wrong]][: BLANKS - len(self._empty)]
@@ -169,12 +202,46 @@ class Pass:
         for row in bad[: EXAMPLES - len(self._examples)].tolist():
             chance = 1.0 if chances is None else float(chances[row])
             self._examples.append(
-                (int(rows[row]), _fault(frame.row(row, named=True), float(rewards[row]), chance, self._records.noun))
+                (int(rows[row]), self._fault(frame.row(row, named=True), float(rewards[row]), chance))
             )
 
+    def _fault(self, row: Mapping[str, Any], reward: float, chance: float) -> tuple[str, str]:
+        """Return the fault of a row, and a hint that a message gives only once."""
+        import polars as pl
+
+        noun = self._records.noun
+        if not row["arm"]:
+            return "the arm is missing", ""
+        if not math.isfinite(reward):
+            return _not_a_number("reward", row, reward, noun)
+        if abs(reward) > LARGEST_REWARD:
+            return (
+                f"the {noun} {reward:g} is beyond +-{LARGEST_REWARD:g}",
+                f", too large to square; scale all {noun}s down",
+            )
+        if not playable(reward):
+            hint = f", too small to square; scale all {noun}s up, or write 0"
+            written = str(row.get("reward text") or f"{reward:g}").strip()[:40]
+            return f"the {noun} {written} is smaller than {SMALLEST_REWARD:g}", hint
+        if "time" in row and (row["time"] is None or row["time"] != row["time"] or not str(row["time"]).strip()):
+            return "the time is missing", ""
+        if self._skips_times and self.clock.read(pl.Series([row["time"]])).is_null().item():
+            return self.clock.fault(row["time"])
+        if not math.isfinite(chance):
+            return _not_a_number("propensity", row, chance, "propensity")
+        if not 0.0 < chance <= 1.0:
+            return f"the propensity {chance:g} must be > 0 and <= 1", ""
+        return "the row cannot be read", ""
+
     def _finish(self, rows: int) -> None:
-        suspects = sorted({*self._empty, *(row for row, _ in self._examples)})
+        usual: dict[str, str] = {}  # first spellings -> the most frequent ones
+        for name, first in self._spellings.items():
+            if self._spelled[name] > self._spelled[usual.setdefault(first, name)]:
+                usual[first] = name
+        self.arms = [usual.get(arm, arm) for arm in self.arms]
+        suspects = sorted({*self._empty, *self._negative, *(row for row, _ in self._examples)})
         numbers = self._reader.locate(suspects) if suspects else {}
+        self.negative_rows = [numbers.get(row, (row + 1, False))[0] for row in self._negative]
         blank = {row for row in self._empty if numbers.get(row, (0, False))[1]}
         noun, option = self._records.noun, self._records.option
         empty = [(row, (f"the arm and the {noun} are missing", "")) for row in self._kept_empty if row not in blank]
@@ -219,24 +286,6 @@ def _empty(frame: pl.DataFrame) -> NDArray[np.bool_]:
     """Return whether each row has neither an arm nor a reward."""
     reward = frame["reward text"] if "reward text" in frame else frame["reward"]
     return (frame["arm"].is_null() & reward.is_null()).to_numpy()
-
-
-def _fault(row: Mapping[str, Any], reward: float, chance: float, noun: str) -> tuple[str, str]:
-    """Return the fault of a row, and a hint that a message gives only once. ``noun`` is what it calls a reward."""
-    if not row["arm"]:
-        return "the arm is missing", ""
-    if not math.isfinite(reward):
-        return _not_a_number("reward", row, reward, noun)
-    if abs(reward) > LARGEST_REWARD:
-        return f"the {noun} {reward:g} is beyond +-{LARGEST_REWARD:g}", f", too large to square; scale all {noun}s down"
-    if not playable(reward):
-        hint = f", too small to square; scale all {noun}s up, or write 0"
-        return f"the {noun} {reward:g} is smaller than {SMALLEST_REWARD:g}", hint
-    if "time" in row and (row["time"] is None or row["time"] != row["time"] or not str(row["time"]).strip()):
-        return "the time is missing", ""
-    if not math.isfinite(chance):
-        return _not_a_number("propensity", row, chance, "propensity")
-    return f"the propensity {chance:g} must be > 0 and <= 1", ""
 
 
 def _not_a_number(role: str, row: Mapping[str, Any], number: float, noun: str) -> tuple[str, str]:

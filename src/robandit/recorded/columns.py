@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -34,20 +35,25 @@ def text_expressions(roles: Mapping[str, str]) -> list[pl.Expr]:
 def numbers_of(frame: pl.DataFrame, role: str) -> Floats:
     """Return a column as floats, NaN for values that are not numbers.
 
-    Text that did not parse is tried again: blanks around a number are ignored, and "true" and "false" are 1 and 0.
+    Text that did not parse is tried again: blanks around a number are ignored, and "true" and "false" are 1 and 0. A number that
+    is too small for a float is the smallest float, since 0 is a valid reward, and this is none.
     """
     import polars as pl
 
     values = frame[role]
-    if f"{role} text" in frame and values.null_count():
-        text = frame[f"{role} text"]
-        unparsed = values.is_null() & text.is_not_null()
-        if unparsed.any():
-            stripped = text.filter(unparsed).str.strip_chars().str.to_lowercase()
-            truth = stripped.replace_strict({"true": 1.0, "false": 0.0}, default=None, return_dtype=pl.Float64)
-            numbers = values.to_numpy(writable=True)
-            numbers[unparsed.to_numpy()] = stripped.cast(pl.Float64, strict=False).fill_null(truth).to_numpy()
-            return numbers
+    if f"{role} text" not in frame:
+        return values.to_numpy()
+    text = frame[f"{role} text"]
+    unparsed = values.is_null() & text.is_not_null()
+    if unparsed.any():
+        stripped = text.filter(unparsed).str.strip_chars().str.to_lowercase()
+        truth = stripped.replace_strict({"true": 1.0, "false": 0.0}, default=None, return_dtype=pl.Float64)
+        numbers = values.to_numpy(writable=True)
+        numbers[unparsed.to_numpy()] = stripped.cast(pl.Float64, strict=False).fill_null(truth).to_numpy()
+        values = pl.Series(numbers)
+    vanished = ((values == 0.0) & (text.str.len_bytes() >= len("1e-324"))).fill_null(False)
+    if vanished.any():
+        values = values.set(vanished & text.str.contains(r"^\s*[+-]?[0.]*[1-9]"), math.ulp(0.0))
     return values.to_numpy()
 
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats, Ints
 from robandit.recorded.cleaning import Pass, Progress
+from robandit.recorded.columns import times_of
 from robandit.recorded.gather import Codes, Lowest, Sample, Sums
+from robandit.recorded.notes import dropping, name_questions, negative_costs, since_condition, where_option
 from robandit.recorded.reader import Reader
 from robandit.recorded.summary import EXTREMES, ArmRecord, BadRows, Recorded
-from robandit.recorded.times import looks_like_time
+from robandit.recorded.times import Clock, looks_like_time
 from robandit.recorded.where import Condition, Filtered
 from robandit.validation import flag, integer
-from robandit.wording import counted
+from robandit.wording import counted, listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 SAMPLE = 131_072  # rewards of one arm that a summary keeps
 SAMPLES_TOTAL = 1 << 22  # rewards of all arms that a summary keeps: 32 MB, and 96 MB while they are chosen
 MOST_ROWS = 60_000_000  # rows that can be sorted by time, in 4 GB of memory
+UNORDERED = (
+    "no condition selects it, because the texts of its times have another order than the times (blanks before a time, or "
+    "several offsets from UTC)."
+)
 BYTES = 65  # peak memory per sorted row; benchmarks/recorded.py measures 50 to 62
 
 
@@ -35,8 +41,8 @@ class Samples(dict[str, Floats]):
     """A dictionary from arms to rewards in the order of the file: all, or a uniform random sample without replacement.
 
     `counts` maps each arm to its number of rewards in the file. `whole` is True if none is missing. `least` is the smallest
-    reward in the file. `bad` has the skipped rows, and `filtered` the numbers of rows that a condition kept and dropped (None
-    without a condition).
+    reward in the file. `bad` has the skipped rows, `filtered` the numbers of rows that a condition kept and dropped (None
+    without a condition), and `notes` questions about names that look alike and negative costs.
     """
 
     def __init__(
@@ -46,6 +52,7 @@ class Samples(dict[str, Floats]):
         least: float,
         bad: BadRows,
         filtered: Filtered | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         """Store the rewards; see the attributes."""
         super().__init__(rewards)
@@ -54,6 +61,12 @@ class Samples(dict[str, Floats]):
         self.least = least
         self.bad = bad
         self.filtered = filtered
+        self.notes = tuple(notes)
+
+    def without(self, arms: Sequence[str]) -> Samples:
+        """Return the same without some arms."""
+        kept = {arm: n for arm, n in self.counts.items() if arm not in arms}
+        return Samples({arm: self[arm] for arm in kept}, kept, self.least, self.bad, self.filtered, self.notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +78,7 @@ class Table:
     rewards: Floats
     bad: BadRows = field(default_factory=BadRows)
     time_column: str = "time"
+    records: Records | None = None
 
     def __repr__(self) -> str:
         """Return one line."""
@@ -89,11 +103,23 @@ class Log:
     bad: BadRows = field(default_factory=BadRows)
     times: NDArray[Any] | None = None
     time_column: str = "time"
+    records: Records | None = None
 
     def __repr__(self) -> str:
         """Return one line."""
         weighted = "" if self.propensities is None else ", with propensities"
         return f"<Log: {len(self.rewards):,} rows of {counted(len(self.arms), 'arm')}{weighted}>"
+
+    def without(self, arms: Sequence[str]) -> Log:
+        """Return the same without the rows of some arms."""
+        if not arms:
+            return self
+        kept = [i for i, arm in enumerate(self.arms) if arm not in arms]
+        rows = np.isin(self.actions, kept)
+        times, chances = (None if each is None else each[rows] for each in (self.times, self.propensities))
+        actions = np.searchsorted(kept, self.actions[rows])
+        names = tuple(self.arms[i] for i in kept)
+        return replace(self, arms=names, actions=actions, rewards=self.rewards[rows], times=times, propensities=chances)
 
 
 class Records:
@@ -113,6 +139,8 @@ class Records:
         The names of the columns that are used; None for a column that does not exist.
     where
         The condition that rows must fit; None if all rows are read.
+    join_names
+        Whether names of arms that differ only by case or space are one arm.
     """
 
     def __init__(
@@ -123,6 +151,7 @@ class Records:
         skip_bad: bool,
         minimize: bool = False,
         where: Condition | None = None,
+        join_names: bool = False,
     ) -> None:
         """Store the options without reading; see `open_records`."""
         self._reader = reader
@@ -133,6 +162,7 @@ class Records:
         self.minimize = minimize
         self.skip_bad = skip_bad
         self.where = where
+        self.join_names = join_names
         self.arm = roles["arm"]
         self.reward = roles["reward"]
         self.time = roles.get("time")
@@ -187,7 +217,7 @@ class Records:
             largest[i][::-1].sort()
             records.append(ArmRecord.of(rows.arms[i], n, zeros[i], mean, samples[i], smallest[i], largest[i]))
         records.sort(key=lambda record: record.arm)
-        about = rows.bad, self.source, self.negated, self.minimize, rows.filtered
+        about = rows.bad, self.source, self.negated, self.minimize, rows.filtered, self._notes(rows)
         return Recorded(tuple(records), int(rows.n.sum()), *about)
 
     def samples(self, most: int = 1 << 20, progress: Progress | None = None) -> Samples:
@@ -200,7 +230,7 @@ class Records:
             chosen.add(batch.codes, batch.priorities, batch.rewards, len(rows.arms))
         rewards = dict(zip(rows.arms, chosen.take(len(rows.arms)), strict=True))
         counts = {arm: n for arm, n in sorted(zip(rows.arms, rows.n.tolist(), strict=True)) if n}
-        return Samples({arm: rewards[arm] for arm in counts}, counts, least, rows.bad, rows.filtered)
+        return Samples({arm: rewards[arm] for arm in counts}, counts, least, rows.bad, rows.filtered, self._notes(rows))
 
     def log(self, progress: Progress | None = None, *, times: bool = False) -> Log:
         """Return all rows sorted by time. Rows with equal times, and rows without a time column, stay in the order of the file.
@@ -217,7 +247,7 @@ class Records:
         del clock
         propensities = None if rows.propensities is None else rows.propensities[order]
         actions = rows.actions[order].astype(np.int64)
-        return Log(rows.arms, actions, rows.rewards[order], propensities, rows.bad, kept, self.time or "time")
+        return Log(rows.arms, actions, rows.rewards[order], propensities, rows.bad, kept, self.time or "time", self)
 
     def table(self, progress: Progress | None = None) -> Table | Incomplete:
         """Return the reward of every arm at every time. Return `Incomplete` if an arm has no reward or several at some time."""
@@ -240,9 +270,71 @@ class Records:
             rewards[filled] = rows.rewards[order]
             if not np.isnan(rewards).any():
                 cells_of = rewards.reshape(times.len(), len(rows.arms))
-                return Table(times.to_numpy(), rows.arms, cells_of, rows.bad, self.time)
+                return Table(times.to_numpy(), rows.arms, cells_of, rows.bad, self.time, self)
         del order
         return Incomplete(_gap(filled, rows.arms, times))
+
+    @cached_property
+    def skipping_clock(self) -> Clock | None:
+        """A clock that reads bad times as null; None if they are not skipped, or no time can be read."""
+        return Clock.skipping(self._times()) if self.skip_bad and self.time is not None else None
+
+    def _times(self) -> Iterator[pl.Series]:
+        """Yield the times of the rows that fit the condition, batch by batch."""
+        assert self.time is not None
+        roles = {"arm": self.arm, "reward": self.reward, "time": self.time}
+        for frame in self._reader.batches(roles | ({} if self.where is None else self.where.roles())):
+            yield times_of(frame if self.where is None else frame.filter(self.where.fits(frame)))
+
+    def since(self, moment: Any) -> str:
+        """Return the option --where that reads only rows from a time on, as `log` and `table` return it, or why there is none.
+
+        Text is compared letter by letter. So its order must be that of the times.
+        """
+        import polars as pl
+
+        assert self.time is not None
+        where = None if self.where is None else self.where.text
+        if not isinstance(moment, np.datetime64):
+            return where_option(since_condition(self.time, str(moment)), where)
+        before: list[str] = []  # the last text before the moment, of each batch
+        since: list[str] = []  # the first text since
+        clock = self.skipping_clock or Clock(skips=True)
+        for texts in self._times():
+            texts = texts.drop_nulls()
+            if texts.dtype != pl.String:
+                zone = "Z" if getattr(texts.dtype, "time_zone", None) else ""
+                return where_option(since_condition(self.time, f"'{_iso(moment)}{zone}'"), where)
+            times = clock.read(texts)
+            texts, times = texts.filter(times.is_not_null()), times.drop_nulls()
+            late = times.to_numpy() >= moment
+            if not late.all():
+                before.append(str(texts.filter(~late).max()))
+            if late.any():
+                since.append(str(texts.filter(late).min()))
+        if not since or (before and max(before) >= min(since)):
+            return UNORDERED
+        return where_option(since_condition(self.time, f"'{min(since)}'"), where)
+
+    def dropping(self, arms: Sequence[str], notes: Sequence[str] = ()) -> list[str]:
+        """Return a line with the option --where that drops arms with too few values, unless ``notes`` have this option."""
+        where = None if self.where is None else self.where.text
+        option = "" if self.join_names else dropping(arms, self.arm, where)  # an arm with joined names has several
+        if not option or any(option in note for note in notes):
+            return []
+        named = listed([formatted(arm) for arm in arms], 5)
+        return [f"To drop {named}, which {'has' if len(arms) == 1 else 'have'} too few values: {option}"]
+
+    def _notes(self, rows: Pass) -> tuple[str, ...]:
+        """Return the questions about the rows of a pass."""
+        where = None if self.where is None else self.where.text
+        counts = {arm: n for arm, n in zip(rows.arms, rows.n.tolist(), strict=True) if n}
+        negative = dict(zip(rows.arms, rows.negative.tolist(), strict=False))
+        place = rows.negative_rows, self._reader.unit
+        return (
+            *name_questions(counts, self.arm, where),
+            *negative_costs(negative, int(rows.n.sum()), *place, self.reward, where),
+        )
 
     def _load(self, roles: Sequence[str], progress: Progress | None) -> _Rows:
         """Load all rows into memory, in the order of the file; arms are sorted by name."""
@@ -310,6 +402,11 @@ def _order(times: pl.Series) -> Ints | slice:
     return frame["row"].to_numpy().astype(np.int64)
 
 
+def _iso(time: np.datetime64) -> str:
+    """Return a time in ISO 8601, without superfluous digits."""
+    return str(np.datetime_as_string(time, unit="auto"))
+
+
 def _gap(filled: Ints, arms: Sequence[str], times: pl.Series) -> str:
     """Describe the first cell of a table that is empty or filled twice; ``filled`` has the numbers of the filled cells."""
     filled.sort()
@@ -322,7 +419,7 @@ def _gap(filled: Ints, arms: Sequence[str], times: pl.Series) -> str:
     cell = int(filled[first]) if repeated else first
     arm, time = arms[cell % len(arms)], times.slice(cell // len(arms), 1).to_numpy()[0]
     if isinstance(time, np.datetime64):
-        time = np.datetime_as_string(time, unit="auto") + ("Z" if getattr(times.dtype, "time_zone", None) else "")
+        time = _iso(time) + ("Z" if getattr(times.dtype, "time_zone", None) else "")
     if repeated:
         several = np.searchsorted(filled, cell, side="right") - np.searchsorted(filled, cell)
         return f"arm {arm!r} has {several:,} rewards at time {time}, so it is a log, not a table"

@@ -63,6 +63,7 @@ def open_records(
     minimize: bool | None = None,
     skip_bad: bool = False,
     where: str | None = None,
+    join_names: bool = False,
     delimiter: str | None = None,
     one_arm: str | None = None,
     spooling: Callable[[int], object] | None = None,
@@ -88,9 +89,11 @@ def open_records(
         The rewards are costs. They keep their sign and unit, and the best arm has the lowest mean. By default, what the decision
         service says at a URL, otherwise False.
     skip_bad
-        Skip rows without a usable arm or reward, and count them. By default they raise an error.
+        Skip rows without a usable arm, reward or time, and count them. By default they raise an error.
     where
         Read only rows that fit this condition, such as ``"ok = true and model != 'old'"``; see `robandit.recorded.where`.
+    join_names
+        Read names of arms that differ only by case or space as one arm, with the most frequent spelling.
     delimiter
         The character that separates the fields of a CSV file. The default is a comma (a tab in .tsv files), or ";", tab or "|" if
         the header contains it.
@@ -112,6 +115,7 @@ def open_records(
     arm, reward = names["arm"], names["reward"]
     delimiter = None if delimiter is None else text(delimiter, "delimiter", "a string, or None", owner="open_records")
     negate, skip_bad = flag(negate, "negate", owner="open_records"), flag(skip_bad, "skip_bad", owner="open_records")
+    join_names = flag(join_names, "join_names", owner="open_records")
     function(spooling, "spooling", "a function that takes a number of bytes", owner="open_records")
     if one_arm is not None and names.pop("arm") is not None:
         raise InvalidInput(
@@ -135,7 +139,7 @@ def open_records(
             del roles["propensity"]
         if one_arm is not None:
             reader, roles["arm"] = OneArm(reader, one_arm), roles["reward"]
-        return Records(reader, roles, negate, skip_bad, bool(minimize), condition)
+        return Records(reader, roles, negate, skip_bad, bool(minimize), condition, join_names)
 
     def read_file(file: Path, source: str) -> Records:
         return records(_read_file(file, source, delimiter, (arm or "arm", reward or "reward")))

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput, InvalidReward, formatted
 from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.kernel.types import Floats
+from robandit.recorded.notes import name_questions, negative_costs
 from robandit.recorded.where import Filtered
 from robandit.validation import check_items, column, flag, invalid, mapping
 from robandit.wording import counted, listed
@@ -22,7 +23,7 @@ EXTREMES = 1_000
 
 @dataclass(frozen=True)
 class BadRows:
-    """The rows without a usable arm or reward.
+    """The rows without a usable arm, reward or time.
 
     Attributes
     ----------
@@ -119,6 +120,8 @@ class Recorded:
         Whether the rewards are costs, in their own sign, that are minimised.
     filtered
         The numbers of rows that a condition kept and dropped; None without a condition.
+    notes
+        Questions about names of arms that look alike, and about negative costs.
     """
 
     arms: tuple[ArmRecord, ...]
@@ -128,6 +131,7 @@ class Recorded:
     negated: bool
     minimize: bool = False
     filtered: Filtered | None = None
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Return one line."""
@@ -151,7 +155,11 @@ class Recorded:
         if len({arm.arm for arm in arms}) < len(arms):
             raise InvalidInput("two arms have the same name after conversion to text: rename one", parameter="rewards")
         sign = flag(minimize, "minimize")
-        return cls(arms, sum(arm.n for arm in arms), BadRows(), source, negated=False, minimize=sign)
+        total = sum(arm.n for arm in arms)
+        notes = name_questions({arm.arm: arm.n for arm in arms})
+        if sign:
+            notes += negative_costs({arm.arm: int(np.count_nonzero(arm.sample < 0.0)) for arm in arms}, total)
+        return cls(arms, total, BadRows(), source, negated=False, minimize=sign, notes=tuple(notes))
 
 
 def _arm_record(arm: str, rewards: ArrayLike) -> ArmRecord:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from robandit.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import polars as pl
 
@@ -39,34 +40,57 @@ class Clock:
     means its first day, and a date its midnight.
     """
 
-    def __init__(self) -> None:
-        """Start without a kind, which the first time decides."""
+    def __init__(self, *, skips: bool = False) -> None:
+        """Start without a kind, which the first time decides. A clock that ``skips`` reads times of other kinds as null."""
         self._kind: int | None = None
         self._first = ""
+        self._skips = skips
+
+    @classmethod
+    def skipping(cls, batches: Iterable[pl.Series]) -> Clock | None:
+        """Return a clock that skips, whose kind is the most common one of all times; None if no time can be read."""
+        import polars as pl
+
+        clock = cls(skips=True)
+        counts: Counter[int] = Counter()
+        first: dict[int, str] = {}
+        for times in batches:
+            times = times.drop_nulls()
+            if times.dtype != pl.String and times.len():
+                return clock
+            text = times.cast(pl.String).str.strip_chars()
+            kinds = _kinds(text)[2]
+            for kind in (NUMBER, LOCAL, OFFSET):
+                if n := int((kinds == kind).sum()):
+                    counts[kind] += n
+                    first.setdefault(kind, text.filter(kinds == kind)[0])
+        if not counts:
+            return None
+        clock._kind = counts.most_common(1)[0][0]
+        clock._first = first[clock._kind]
+        return clock
 
     def read(self, times: pl.Series) -> pl.Series:
-        """Return the times as values that sort; raise `UnclearTime` for text that is not a time. No time may be null."""
+        """Return the times as values that sort; raise `UnclearTime` for text that is not a time. No time may be null.
+
+        A clock that skips returns null for such text instead, and for null.
+        """
         import polars as pl
 
         if times.dtype != pl.String or not times.len():
             return times
         text = times.str.strip_chars()
-        numbers = text.cast(pl.Int64, strict=False)
-        if numbers.null_count():
-            numbers = text.cast(pl.Float64, strict=False)
-        numeric = numbers.is_finite().fill_null(value=False)
-        if numeric.all():
-            values, kinds = numbers, pl.repeat(NUMBER, text.len(), dtype=pl.Int8, eager=True)
-        else:
-            values, kinds = _iso(text)
-            kinds = kinds.zip_with(~numeric, pl.Series([NUMBER], dtype=pl.Int8))
+        numbers, instants, kinds = _kinds(text)
         if self._kind is None:
             self._kind, self._first = int(kinds[0]), str(text[0])
         wrong = (kinds != self._kind) | (kinds == OTHER)
-        if wrong.any():
+        if wrong.any() and not self._skips:
             position = int(wrong.arg_max() or 0)
-            raise UnclearTime(position, self._fault(str(text[position]), int(kinds[position])))
-        return values.dt.replace_time_zone("UTC") if self._kind == OFFSET else values
+            raise UnclearTime(position, "".join(self.fault(str(text[position]))))
+        values = numbers if self._kind == NUMBER else instants
+        if self._kind == OFFSET:
+            values = values.cast(pl.Datetime("ns")).dt.replace_time_zone("UTC")
+        return values.set(wrong, None) if wrong.any() else values
 
     def joined(self, parts: Sequence[pl.Series]) -> pl.Series:
         """Join the times of all batches. Batches with only integers or only dates are converted to the common type."""
@@ -77,12 +101,17 @@ class Clock:
             parts = [part.cast(common) for part in parts]
         return pl.concat(parts)
 
-    def _fault(self, text: str, kind: int) -> str:
+    def fault(self, text: str) -> tuple[str, str]:
+        """Return what is wrong with a text, and a hint."""
+        import polars as pl
+
+        kind = int(_kinds(pl.Series([text.strip()]))[2][0])
         subject = f"the time {text[:40]!r} is"
         if kind == OTHER:
             examples = f"such as 2013-01-02 or 2013-01-02T09:00+01:00 (years {YEARS[0]} to {YEARS[1]})"
-            return f"{subject} neither a number nor a date or time in ISO 8601, {examples}"
-        return f"{subject} {KINDS[kind]}, but the first, {self._first[:40]!r}, is {KINDS[self._kind or NUMBER]}"
+            return f"{subject} neither a number nor a date or time in ISO 8601", f", {examples}"
+        first = "the first of the most common kind" if self._skips else "the first"
+        return f"{subject} {KINDS[kind]}", f", but {first}, {self._first[:40]!r}, is {KINDS[self._kind or NUMBER]}"
 
 
 def looks_like_time(name: str, values: pl.Series) -> bool:
@@ -108,6 +137,20 @@ def looks_like_time(name: str, values: pl.Series) -> bool:
     except UnclearTime:
         return False
     return read.dtype.is_temporal() or re.search(NAMES, name, re.IGNORECASE) is not None
+
+
+def _kinds(text: pl.Series) -> tuple[pl.Series, pl.Series, pl.Series]:
+    """Return each text as a number (integers, if all numbers are) and as an instant, and its kind."""
+    import polars as pl
+
+    numbers, floats = text.cast(pl.Int64, strict=False), text.cast(pl.Float64, strict=False)
+    numeric = floats.is_finite().fill_null(value=False)
+    if (numbers.is_null() & numeric).any():
+        numbers = floats
+    if numeric.all():
+        return numbers, numbers, pl.repeat(NUMBER, text.len(), dtype=pl.Int8, eager=True)
+    instants, kinds = _iso(text)
+    return numbers, instants, kinds.zip_with(~numeric, pl.Series([NUMBER], dtype=pl.Int8))
 
 
 def _iso(text: pl.Series) -> tuple[pl.Series, pl.Series]:

@@ -77,8 +77,8 @@ def _bound(measured: Measured, times: Ints) -> dict[str, Any] | None:
     if not policy.facts.anytime:
         return None  # the bound holds only at the horizon
     last = _instance(policy, played, horizon)
-    if last is None or last.note == "exact" or not last.value < horizon * most:
-        return None
+    if last is None or last.note == "exact" or not 0.0 < last.value < horizon * most:
+        return None  # 0, the asymptotic bound of constant rewards, has no place on a log scale
     knots = np.unique(np.append(np.round(np.geomspace(2, horizon, BOUNDS)).astype(np.int64), horizon))
     bounds = [(t, _instance(policy, played, int(t))) for t in knots]
     known = [(math.log(t), math.log(bound.value)) for t, bound in bounds if bound and 0.0 < bound.value < math.inf]

@@ -10,6 +10,7 @@ import numpy as np
 
 from robandit.diagnostics.words import words
 from robandit.experiments.statistics import Standing, curves, worst_replications
+from robandit.experiments.verdicts import ENOUGH
 from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
 from robandit.problems import Problem
@@ -97,7 +98,8 @@ def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
         "for an upper end). "
         "Below the worst regret is the number of its replication. "
         f"Above the best: the mean difference to {escaped(best)} in the same replications. A note marks differences that are not "
-        "significant: the interval contains 0, or the counts of wins and losses contradict it.</small></p>"
+        f"significant: the interval contains 0, a sign test of wins against losses does not agree, or fewer than {ENOUGH} "
+        "replications were played.</small></p>"
     )
 
 

@@ -75,7 +75,7 @@ def _skipped(study: Study) -> str:
         return ""
     items = "".join(f"<li>{bad.unit} {number:,}: {escaped(named(fault, 200))}</li>" for number, fault in bad.first)
     rest = f"<li>and {bad.count - len(bad.first):,} more</li>" if bad.count > len(bad.first) else ""
-    head = f"<strong>{counted(bad.count, 'row')} skipped</strong> without a usable arm or {words(study.minimize).one}:"
+    head = f"<strong>{counted(bad.count, 'row')} skipped</strong> without a usable arm, {words(study.minimize).one} or time:"
     return pieces.warning(f"<p>{head}</p><ul>{items}{rest}</ul>")
 
 
@@ -135,7 +135,10 @@ def _resolution(study: Study, styles: dict[str, int]) -> str:
         )
     answer = f"No: {len(resolution.rivals)} of {counted(len(resolution.others), 'other arm')} cannot be excluded."
     if resolution.resolved:
-        answer = "Yes: all other arms are excluded."
+        answer = f"Yes: all {'arms that were compared' if resolution.left_out else 'other arms'} are excluded."
+    elif not resolution.rivals:
+        answer = f"No: {resolution.doubt} All arms that were compared are excluded."
+    answer = f"{answer} {resolution.omission}".strip()
     if study.drift:
         answer = f"{study.verdict} The table is about the whole record."
     return f"""<h2 id="best">Is the best arm significantly better?</h2>

@@ -37,7 +37,9 @@ def test_the_terminal_says_what_was_read_and_what_follows():
     assert re.search(r"heavy +4,000 +0 +-4\.\d+ +-\d+.* to -\d", text)
     assert "Heavy tails: the variance of 1 of 3 arms is likely infinite." in text
     assert "\nUse AdaKL-UCB (" in text
-    assert "NOT significant: 'few' has the highest mean" in text
+    assert "NOT significant: 'few' has a higher mean (-3.5) but only 2 values. Of" in text
+    assert "the arms with at least 20 values, 'light' has the highest mean" in " ".join(text.split())
+    assert "needs 20 values of an arm: 'few' (2 values)" in " ".join(text.split())
     rows = [line for line in text.splitlines() if line.startswith("few ")]
     assert "unknown" in rows[2]
     assert "too few values" in rows[3]
@@ -49,7 +51,7 @@ def test_costs_keep_their_sign_in_the_terminal():
     assert re.search(r"heavy +4,000 +0 +4\.\d+ +\d+.* to \d", text)
     assert "Heavy tails: the variance of 1 of 3 arms is likely infinite." in text
     assert "\nUse AdaKL-UCB (" in text
-    assert "'few' has the lowest mean" in text
+    assert "'light' has the lowest mean" in text
     assert "Truncated non-negativity" in text
     assert "reward" not in text
 

@@ -19,6 +19,7 @@ from robandit.wording import compact, counted
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
 LISTED = 30  # arms in the tables
 VARIANCE = {"finite": "likely finite", "infinite": "likely infinite", "undecided": "may be infinite"}
@@ -38,7 +39,7 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     parts: list[Any] = [shown(f"{named(recorded.source, 200)}: {size}")]
     if recorded.bad.count:
         parts.append(shown(str(recorded.bad), "yellow"))
-    parts += [shown(line, "yellow") for line in (*study.first_lines, *remarks)]
+    parts += [_note(line) for line in (*study.first_lines, *remarks)]
     if len(arms) < len(study.arms):
         few = (
             f"The tables show the {len(arms)} arms with the most {kind.many}, of {len(study.arms)}. The page shows all."
@@ -55,6 +56,14 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     if rest and len(study.arms) > 1:
         verdict.stylize(style, 0, len(head + colon))
     return Group(*parts, "", verdict)
+
+
+def _note(line: str) -> Text:
+    """Return a line in yellow. A line with an option to copy is not broken, because a break may be inside of a name."""
+    note = shown(line, "yellow")
+    if "--where " in line:
+        note.no_wrap, note.overflow = True, "ignore"
+    return note
 
 
 def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note: str, align: Any = "right") -> Table:

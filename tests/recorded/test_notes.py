@@ -1,0 +1,269 @@
+"""Questions about dirty tables, and the options that they print: each is run as it is printed."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from robandit.diagnostics.resolution import resolution
+from robandit.diagnostics.study import study
+from robandit.recorded import Recorded, open_records
+from robandit.recorded.notes import plain_name
+
+PAIRS = [
+    ("Mistral", "Mistral "),
+    ("GPT 4", "gpt  4"),
+    ("O'Brien", " o'brien"),
+    ('say "hi"', 'Say "hi"'),
+    ("café", "cafe\u0301"),
+    ("Zürich", "ZÜRICH\u00a0"),
+    ("$HOME!", "$home!"),
+    ("a\\b`c`", "A\\b`c`"),
+    ("Straße", "STRASSE"),
+]
+
+
+def printed_where(notes: tuple[str, ...] | list[str]) -> str:
+    """Return the condition of the only printed --where, as a shell passes it."""
+    (line,) = [line for line in notes if "--where " in line]
+    words = shlex.split(line[line.index("--where ") :])
+    assert len(words) == 2
+    return words[1]
+
+
+def table(names: list[str], column: str = "model") -> pl.DataFrame:
+    return pl.DataFrame({column: names, "reward": [float(i) for i in range(len(names))]})
+
+
+@pytest.mark.parametrize(("usual", "rare"), PAIRS)
+@pytest.mark.parametrize("column", ["model", "the model", "a 'model'", "not"])
+def test_names_that_look_alike_are_asked_about_and_dropped_as_printed(
+    tmp_path: Path, usual: str, rare: str, column: str
+) -> None:
+    frame = table([usual] * 30 + [rare] * 3 + ["other"] * 30, column)
+    frame.write_csv(tmp_path / "a.csv")
+    for source in (frame, tmp_path / "a.csv"):
+        found = open_records(source, arm=column).summary()
+        assert found.notes[0].startswith("Are ")
+        assert "(30 rows)" in found.notes[0]
+        assert "(3 rows)" in found.notes[0]
+        kept = open_records(source, arm=column, where=printed_where(found.notes)).summary()
+        assert {arm.arm: arm.n for arm in kept.arms} == {usual: 30, "other": 30}
+        assert kept.notes == ()
+
+
+@pytest.mark.parametrize(("usual", "rare"), PAIRS)
+def test_names_that_look_alike_are_joined_on_request(monkeypatch: pytest.MonkeyPatch, usual: str, rare: str) -> None:
+    frame = table([usual, rare] * 20 + ["other"] * 30)
+    records = open_records(frame, arm="model", join_names=True)
+    assert [(arm.arm, arm.n) for arm in records.summary().arms] == sorted([(usual, 40), ("other", 30)])
+    assert records.summary().notes == ()
+    assert records.samples().counts == {usual: 40, "other": 30}
+    assert len(records.log().arms) == 2
+
+
+def test_a_printed_condition_keeps_the_one_that_is_in_force() -> None:
+    frame = table(["a"] * 30 + ["A"] * 30 + ["c"] * 30)
+    where = printed_where(open_records(frame, arm="model", where="reward < 5 or reward > 40").summary().notes)
+    kept = open_records(frame, arm="model", where=where).summary()
+    assert kept.rows < 60
+    assert {arm.arm for arm in kept.arms} < {"a", "A", "c"}
+    assert min(arm.least for arm in kept.arms if arm.arm != "a") > 40
+
+
+def test_names_without_a_twin_are_not_asked_about() -> None:
+    names = ["a", "b", "gpt-4", "gpt_4", "gpt 4o", "é", "e"]
+    assert len({plain_name(name) for name in names}) == len(names)
+    assert open_records(table(names), arm="model").summary().notes == ()
+
+
+def test_a_name_that_cannot_be_printed_has_no_condition() -> None:
+    notes = open_records(table(["a"] * 3 + ["a\u200b"]), arm="model").summary().notes
+    assert notes[0] == "Are 'a' (3 rows) and 'a\\u200b' (1 row) one arm? The names differ only by case or space."
+    assert not any("--where" in note for note in notes)
+    assert "--join-names" in notes[-1]
+
+
+def test_many_similar_names_are_cut_short() -> None:
+    names = [each for i in range(8) for each in (f"arm {i}", f"Arm {i}")]
+    notes = open_records(table(names), arm="model").summary().notes
+    assert sum(note.startswith("Are ") for note in notes) == 5
+    assert any(note.startswith("3 more arms may have several names") for note in notes)
+    assert sum("--join-names" in note for note in notes) == 1
+
+
+def test_rewards_in_memory_are_asked_about_too() -> None:
+    rng = np.random.default_rng(0)
+    found = study(Recorded.of({"a": rng.normal(size=50), "A ": rng.normal(size=50)}))
+    assert found.first_lines[0].startswith("Are 'A ' (50 rows) and 'a' (50 rows) one arm?")
+    assert "--" not in found.first_lines[0]
+
+
+def costs(negative: int, rows: int = 100) -> pl.DataFrame:
+    values = np.arange(1.0, rows + 1.0)
+    values[10 : 10 + negative] *= -1.0
+    return pl.DataFrame({"arm": ["a", "b"] * (rows // 2), "cost": values})
+
+
+def test_few_negative_costs_are_counted_and_dropped_as_printed(tmp_path: Path) -> None:
+    costs(3).write_csv(tmp_path / "a.csv")
+    for source, places in ((costs(3), "rows 11, 12, 13"), (tmp_path / "a.csv", "lines 12, 13, 14")):
+        records = open_records(source, reward="cost", minimize=True)
+        assert records.samples().notes == records.summary().notes
+        first, second = records.summary().notes
+        assert first.startswith(f"3 costs are negative (2 of 'a' and 1 of 'b'; {places}).")
+        kept = open_records(source, reward="cost", minimize=True, where=printed_where([second])).summary()
+        assert (kept.rows, kept.notes) == (97, ())
+
+
+def test_costs_of_both_signs_and_rewards_are_not_asked_about() -> None:
+    assert open_records(costs(40), reward="cost", minimize=True).summary().notes == ()
+    assert open_records(costs(3), reward="cost").summary().notes == ()
+    assert open_records(costs(0), reward="cost", minimize=True).summary().notes == ()
+
+
+def test_one_negative_cost_and_only_negative_costs() -> None:
+    assert (
+        open_records(costs(1), reward="cost", minimize=True).summary().notes[0].startswith("1 cost is negative (1 of")
+    )
+    every = costs(0).with_columns(-pl.col("cost"))
+    (note,) = open_records(every, reward="cost", minimize=True).summary().notes
+    assert note.startswith("All 100 costs are negative")
+    assert Recorded.of({"a": [-1.0] + [1.0] * 40}, minimize=True).notes[0].startswith("1 cost is negative (1 of 'a').")
+
+
+TIMES = {
+    "date": pl.col("time").dt.strftime("%Y-%m-%d"),
+    "T": pl.col("time").dt.strftime("%Y-%m-%dT%H:%M:%S"),
+    "blank": pl.col("time").dt.strftime("%Y-%m-%d %H:%M"),
+    "zone": pl.col("time").dt.strftime("%Y-%m-%dT%H:%M:%S+01:00"),
+    "typed": pl.col("time"),
+    "typed zone": pl.col("time").dt.replace_time_zone("Europe/Berlin"),
+    "typed date": pl.col("time").dt.date(),
+    "seconds": pl.col("time").dt.epoch("s"),
+    "fraction": pl.col("time").dt.epoch("ms") / 1000.0,
+    "text of seconds": pl.col("time").dt.epoch("s").cast(pl.String),
+}
+
+
+def drifting() -> pl.DataFrame:
+    """Two arms, the first of which is worse from row 600 on; a row per hour, not in order of time."""
+    rng = np.random.default_rng(3)
+    rows = np.arange(1_000)
+    arms = np.where(rng.random(1_000) < 0.5, "a", "b")
+    rewards = rng.normal(size=1_000) - np.where((arms == "a") & (rows >= 600), 5.0, 0.0)
+    times = np.datetime64("2024-01-01T00:30:00", "us") + rows * np.timedelta64(1, "h")
+    return pl.DataFrame({"arm": arms, "reward": rewards, "time": times}).sample(fraction=1.0, shuffle=True, seed=1)
+
+
+@pytest.mark.parametrize("kind", TIMES)
+@pytest.mark.parametrize("file", ["", "a.csv", "a.jsonl", "a.parquet"])
+def test_the_recent_part_is_read_as_printed(tmp_path: Path, kind: str, file: str) -> None:
+    frame = drifting().with_columns(time=TIMES[kind]).with_columns(pl.col("reward").round(6))
+    path = tmp_path / file
+    if file.endswith("parquet"):
+        frame.write_parquet(path)
+    elif file.endswith("jsonl"):
+        frame.write_ndjson(path)
+    elif file:
+        frame.write_csv(path)
+    source = path if file else frame
+    records = open_records(source)
+    found = study(records.summary(), log=records.log(times=True))
+    assert found.drift is not None
+    assert found.drift.changes
+    (line,) = [line for line in found.first_lines if "recent part" in line]
+    if not found.drift.where.startswith("--where"):
+        assert (kind, file) == ("typed zone", "a.csv"), "the texts have the offsets of summer and winter"
+        return
+    recent = open_records(source, where=printed_where([line])).log(times=True)
+    log = records.log(times=True)
+    assert recent.times is not None
+    assert log.times is not None
+    first = log.times[len(log.times) - found.drift.recent]
+    assert recent.times.tolist() == log.times[log.times >= first].tolist()
+    assert abs(len(recent.times) - 400) < 50
+
+
+OTHERS = {
+    "offsets": (pl.col("time") + pl.duration(hours=8)).dt.strftime("%Y-%m-%dT%H:%M:%S+09:00"),
+    "blanks": "  " + TIMES["zone"],
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_times_whose_text_has_another_order_have_no_condition(other: str) -> None:
+    times = pl.when(pl.col("reward") > 0).then(TIMES["zone"]).otherwise(OTHERS[other])
+    records = open_records(drifting().with_columns(time=times))
+    found = study(records.summary(), log=records.log(times=True))
+    assert found.drift
+    (line,) = [line for line in found.first_lines if "recent part" in line]
+    assert line.startswith("Use the recent part of the record, since 2024-01-2")
+    assert "no condition selects it, because the texts of its times have another order" in line
+    assert "--where" not in line
+
+
+def test_a_bad_time_in_a_row_that_is_dropped_does_not_end_the_study() -> None:
+    """Before, the study ended with UnclearTime, after all was computed."""
+    good = drifting().with_columns(time=TIMES["T"], ok=pl.lit("true"))
+    bad = pl.DataFrame({"arm": ["a"], "reward": [1.0], "time": ["garbage"], "ok": ["false"]})
+    frame = pl.concat([good, bad])
+    records = open_records(frame, where="ok = true")
+    found = study(records.summary(), log=records.log(times=True))
+    assert found.drift
+    recent = open_records(frame, where=printed_where([found.drift.where])).log(times=True)
+    assert len(recent.rewards) == found.drift.recent
+
+
+def test_an_arm_with_too_few_values_is_left_out_and_the_others_keep_their_limits() -> None:
+    rng = np.random.default_rng(4)
+    samples = {name: rng.normal(mean, 1.0, 300) for name, mean in (("a", 0.0), ("b", 1.0), ("c", 3.0))}
+    alone = resolution(samples)
+    for value in (100.0, 1.0, -100.0):  # the best, in the middle, the worst
+        found = resolution({"few ": [value] * 5, **samples})
+        assert (found.best, found.others, found.share) == (alone.best, alone.others, alone.share)
+        assert found.left_out == (("few ", 5, value),)
+        assert found.resolved == (value < 3.0)
+        assert str(found).endswith(" Left out of the comparison, which needs 20 values of an arm: 'few ' (5 values).")
+    weights = {name: np.ones(len(x)) for name, x in {"few ": [1.0] * 5, **samples}.items()}
+    weighted = resolution({"few ": [1.0] * 5, **samples}, weights=weights)
+    assert (weighted.best, weighted.left_out) == ("c", (("few ", 5, 1.0),))
+    pair = resolution({"a": samples["a"], "few ": [9.0] * 5})
+    assert (pair.best, pair.left_out) == ("few ", ()), "one arm alone is no comparison"
+
+
+@pytest.mark.parametrize("names", [["a", "A ", "A "], ["A ", "a", "A "], ["A ", "A ", "a"]])
+def test_joined_names_have_the_most_frequent_spelling_which_the_condition_keeps_too(names: list[str]) -> None:
+    frame = table(names * 10 + ["other"] * 30)
+    asked = open_records(frame, arm="model")
+    kept = open_records(frame, arm="model", where=printed_where(asked.summary().notes)).summary()
+    joined = open_records(frame, arm="model", join_names=True)
+    assert [arm.arm for arm in joined.summary().arms] == [arm.arm for arm in kept.arms] == ["A ", "other"]
+    assert joined.samples().counts == {"A ": 30, "other": 30}
+    assert joined.log().arms == ("A ", "other")
+
+
+def test_only_good_rows_count_for_the_spelling() -> None:
+    frame = pl.DataFrame({"arm": ["A", "A", "A", "a", "a"], "reward": ["x", "x", "1", "2", "3"]})
+    assert open_records(frame, join_names=True, skip_bad=True).samples().counts == {"a": 3}
+
+
+def test_an_arm_whose_name_is_only_spaces_can_be_joined() -> None:
+    """Before, these were bad rows: "the propensity 1 must be > 0 and <= 1"."""
+    frame = table([" "] * 20 + ["  "] * 10 + ["b"] * 30)
+    assert open_records(frame, arm="model", join_names=True).samples().counts == {" ": 30, "b": 30}
+    missing = table(["", " ", ""])
+    found = open_records(missing, arm="model", join_names=True, skip_bad=True).summary()
+    assert ([(arm.arm, arm.n) for arm in found.arms], found.bad.first[0][1]) == ([(" ", 1)], "the arm is missing")
+
+
+@pytest.mark.parametrize("names", [("x²", "x2"), ("H₂O", "H2O"), ("½", "1⁄2"), ("Ⅳ", "IV"), ("ａ", "a")])
+def test_different_characters_are_different_names(names: tuple[str, str]) -> None:
+    assert plain_name(names[0]) != plain_name(names[1])
+    frame = table([*names] * 20)
+    assert open_records(frame, arm="model").summary().notes == ()
+    assert len(open_records(frame, arm="model", join_names=True).samples()) == 2
