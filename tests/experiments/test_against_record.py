@@ -11,7 +11,7 @@ import robandit as rb
 from robandit.cli.terminal.leaderboard import leaderboards
 from robandit.errors import CorruptFile
 from robandit.experiments import replayed, run
-from robandit.experiments.against_record import Against, against_record
+from robandit.experiments.against_record import Against, against_record, cost_sentences
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.results import Measured, Results
 from robandit.experiments.statistics import Findings, summary
@@ -154,10 +154,12 @@ def test_a_difference_is_significant_only_if_its_interval_excludes_0():
     assert seen == {True, False}
 
 
-def made_up(finals, pulls, reference=True):
-    """A policy with these regrets on two arms of a log: costs 1 and 3."""
+def made_up(finals, pulls, minimize=True):
+    """A policy with these regrets on two arms of a log: costs (or rewards) 1 and 3."""
     log = {"arm": ["a"] * 100 + ["b"] * 100, "reward": [0.5, 1.5] * 50 + [2.5, 3.5] * 50}
-    plan = replayed(open_records(pl.DataFrame(log), minimize=True, reward="reward"), ["UCB1"], name="x", horizon=100)
+    plan = replayed(
+        open_records(pl.DataFrame(log), minimize=minimize, reward="reward"), ["UCB1"], name="x", horizon=100
+    )
     cell = plan.cells[0]
     n = len(finals)
     regret = np.array(finals, dtype=float)[:, None]
@@ -178,14 +180,80 @@ def test_the_sentence_says_what_the_log_and_the_policy_cost():
 def test_a_tiny_difference_is_about_the_same_unless_it_is_significant():
     text = Findings(made_up([99.95, 99.99] * 25, [50, 50])).costs[0]
     assert (
-        "UCB1 would have cost 200: it costs about the same (the difference is not significant, 95 % interval -" in text
+        "UCB1 would have cost 200: it costs about the same (the difference is not significant; 95 % interval -" in text
     )
     assert "0.0 %" not in text
     assert "it saves 0.2, 0.1 %, but this is not significant" in Findings(made_up([99.8] * 50, [50, 50])).costs[0]
 
 
+COSTS = {  # the difference, its interval, the verdict -> the sentence
+    (80.0, 70.0, 90.0, "better"): "it saves 80, 40 % (95 % interval 70 to 90).",
+    (-80.0, -90.0, -70.0, "worse"): "it costs 80 more, 40 % (95 % interval 70 to 90).",
+    (-0.05, -0.06, -0.04, "worse"): "it costs 0.05 more, 0.0 % (95 % interval 0.04 to 0.06).",
+    (80.0, -5.0, 90.0, "not significant"): "it saves 80, 40 %, but this is not significant (95 % interval -5 to 90).",
+    (
+        -80.0,
+        -90.0,
+        5.0,
+        "not significant",
+    ): "it costs 80 more, 40 %, but this is not significant (95 % interval -5 to 90).",
+    (
+        0.05,
+        -5.0,
+        7.0,
+        "not significant",
+    ): "it costs about the same (the difference is not significant; 95 % interval -5 to 7).",
+}
+REWARDS = {
+    (80.0, 70.0, 90.0, "better"): "it earns 80 more (95 % interval 70 to 90).",
+    (-80.0, -90.0, -70.0, "worse"): "it earns 80 less (95 % interval 70 to 90).",
+    (80.0, -5.0, 90.0, "not significant"): "it earns 80 more, but this is not significant (95 % interval -5 to 90).",
+    (-80.0, -90.0, 5.0, "not significant"): "it earns 80 less, but this is not significant (95 % interval -5 to 90).",
+    (
+        0.05,
+        -5.0,
+        7.0,
+        "not significant",
+    ): "it earns about the same (the difference is not significant; 95 % interval -5 to 7).",
+}
+FEW = {
+    (
+        80.0,
+        70.0,
+        90.0,
+        "not significant",
+    ): "it saves 80, 40 %, but this is not significant, since 5 replications are too few (95 % interval 70 to 90).",
+    (
+        0.05,
+        0.04,
+        0.06,
+        "not significant",
+    ): "it costs about the same (the difference is not significant, since 5 replications are "
+    "too few; 95 % interval 0.04 to 0.06).",
+}
+
+
+@pytest.mark.parametrize(
+    ("minimize", "replications", "found", "expected"),
+    [
+        *((True, 50, found, expected) for found, expected in COSTS.items()),
+        *((False, 50, found, expected) for found, expected in REWARDS.items()),
+        *((True, 5, found, expected) for found, expected in FEW.items()),
+    ],
+)
+def test_every_sentence_on_the_difference(minimize, replications, found, expected):
+    measured = made_up([20.0] * replications, [90, 10], minimize).measured[0]
+    text = cost_sentences(measured, Against("log", 200.0, 120.0, *found))
+    did = "cost" if minimize else "earned"
+    assert text == (
+        f"On x, bootstrap, the log {did} 2 per row (in the unit of 'reward'): 200 rows, 400 in total, or 200 for 100 pulls. "
+        f"UCB1 would have {did} 120: {expected}"
+    )
+
+
 def test_few_replications_are_never_significant():
-    assert "not significant" in Findings(made_up([20.0] * 5, [90, 10])).costs[0]
+    few = Findings(made_up([20.0] * 5, [90, 10])).costs[0]
+    assert "it saves 80, 40 %, but this is not significant, since 5 replications are too few (95 % interval" in few
     alone = Findings(made_up([20.0], [90, 10])).costs[0]
     assert alone.endswith("The difference has no interval, since one replication is too few; so it is not significant.")
     assert math.isnan(row(made_up([20.0], [90, 10]))["better_by_low"])

@@ -5,7 +5,7 @@ import pytest
 import robandit as rb
 from robandit import suites
 from robandit.errors import InvalidInput
-from robandit.experiments.compare_plan import EVERY, FIRST_LOOK, compared
+from robandit.experiments.compare_plan import EVERY, FIRST_LOOK, compared, named_policies
 from robandit.experiments.plan import Played
 
 COINS = "bernoulli(means=[0.5, 0.25])"
@@ -23,7 +23,11 @@ def test_compared_by_default():
     assert len(FIRST_LOOK) == len(chosen), "each entry is one policy"
     assert chosen == [entry.partition("(")[0] for entry in FIRST_LOOK]
     every = compared([], None, EVERY).combinations
-    assert plan.notes == (f"These are {len(chosen)} of {len(every)} policies. To see all, add --all.",)
+    counts = [
+        len({type(policy) for policy in policies}) for policies in (named_policies(EVERY), rb.policies.all_policies())
+    ]
+    algorithms = f"{counts[0]} of {counts[1]} algorithms, some in several variants"
+    assert plan.notes == (f"These are {len(chosen)} of {len(every)} policies ({algorithms}). To see all, add --all.",)
 
 
 def test_a_first_look_has_a_policy_of_every_family_that_plays_the_default_problem():

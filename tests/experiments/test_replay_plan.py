@@ -8,6 +8,7 @@ import robandit as rb
 from robandit.errors import InvalidInput
 from robandit.experiments import replayed, run
 from robandit.experiments.compare_plan import compared
+from robandit.experiments.statistics import Findings
 from robandit.recorded import open_records
 
 ROWS = 40
@@ -239,3 +240,48 @@ def test_whether_values_are_costs_is_asked_only_if_none_is_negative_not_just_in_
     assert min(x.min() for x in given.samples().values()) > least, "the sample misses it"
     asked = any("Are these costs?" in caution for caution in replayed(given, ["UCB1"], replications=1).cautions)
     assert asked == (least > 0.0)
+
+
+def test_an_arm_with_too_few_rows_is_left_out_and_the_others_keep_their_intervals():
+    rng = np.random.default_rng(2)
+    arms = ["a"] * 300 + ["b"] * 300 + ["b "] * 5
+    chances = [0.5] * len(arms)
+    frame = pl.DataFrame({"arm": arms, "reward": rng.normal(size=len(arms)), "propensity": chances})
+    plan = replayed(open_records(frame.sample(fraction=1.0, shuffle=True, seed=1)), ["UCB1", "AdaKLUCB"], quick=True)
+    assert {cell.played.name for cell in plan.cells} == {"recorded, bootstrap", "recorded, rejection"}
+    for cell in plan.cells:
+        assert cell.played.problem.names == ("a", "b")
+        reference = cell.played.reference
+        assert reference is not None
+        assert (reference.rows, reference.why) == (600, "")
+        assert reference.below is not None
+    assert any("20 values of an arm: 'b ' (5 values). No policy plays it" in caution for caution in plan.cautions)
+    assert plan.cautions[0].startswith("Are 'b' (300 rows) and 'b ' (5 rows) one arm?")
+
+
+def test_if_all_arms_have_few_rows_none_is_left_out():
+    frame = pl.DataFrame({"arm": ["a"] * 5 + ["b"] * 30, "reward": range(35)})
+    plan = replayed(open_records(frame), ["UCB1"], quick=True)
+    assert plan.cells[0].played.problem.names == ("a", "b")
+    assert not any("Left out" in note for note in (*plan.notes, *plan.cautions))
+
+
+@pytest.mark.parametrize("propensity", [False, True])
+def test_totals_and_the_verdict_of_a_replay_without_a_rare_arm_say_so(propensity, tmp_path):
+    """Before, the note was "600 rewards of 3 arms", the log earned without a word what 3 arms did, and 'c' was significant."""
+    rng = np.random.default_rng(3)
+    arms = rng.permutation(np.array(["a", "b", "c"] * 200 + ["d"] * 19))
+    means = np.select([arms == "a", arms == "b", arms == "c"], [1.0, 2.0, 3.0], 9.0)
+    frame = pl.DataFrame({"arm": arms, "reward": means + rng.normal(0.0, 0.1, 619)})
+    frame = frame.with_columns(propensity=0.25) if propensity else frame
+    plan = replayed(open_records(frame), ["UCB1", "AdaKLUCB"], replications=5, horizon=100)
+    assert any(note.startswith("the data frame: 619 rewards of 4 arms") for note in plan.notes)
+    caution = "20 values of an arm: 'd' (19 values). No policy plays it, and all totals and regrets are without it."
+    assert any(caution in line for line in plan.cautions)
+    assert plan.cautions[-1] == "To drop 'd', which has too few values: --where \"arm != 'd'\""
+    (verdict,) = [note for note in plan.notes if "NOT significant" in note]
+    assert verdict.startswith("NOT significant: 'd' has a higher mean (")
+    results = run(plan, tmp_path / "run").store.results()
+    for standing in Findings(results).standings:
+        assert standing.reference[0] == "(the log without 'd')"
+    assert "the log, without 'd', earned" in " ".join(Findings(results).costs)

@@ -212,10 +212,6 @@ def test_one_replication_does_not_decide() -> None:
     row = paired(made, P).row(0, named=True)
     assert row["difference_low"] > 0.0
     assert (row["wins"], row["verdict"]) == (0.95, "not significant")
-    text = verdict(made)
-    assert "The difference is not significant. The mean of other is higher by" in text
-    assert "but other has more regret in only 5 % of the replications. But other has the lowest median" in text
-    assert "too narrow" not in text
 
 
 def test_ties_are_not_losses() -> None:
@@ -224,9 +220,6 @@ def test_ties_are_not_losses() -> None:
     row = paired(made, P).row(0, named=True)
     assert row["difference_low"] > 0.0
     assert row["verdict"] == "not significant"
-    assert "but other has more regret in only 8 % of the replications. It was given" in verdict(made)
-    made = made_up.results({P: {"own": [1.0] * 60, "other": [1.0] * 55 + [3.0] * 5, "third": [1.0] * 55 + [4.0] * 5}})
-    assert "% of the replications. Nor is the difference from third. It was given" in verdict(made)
 
 
 def false_verdicts(draw: object, n: int, samples: int = 1000) -> float:
@@ -428,38 +421,11 @@ def test_no_regret_and_no_gaps() -> None:
     assert "at random" not in verdict(made)
 
 
-def test_verdict_on_one_problem() -> None:
-    policies = {"a": rb.AdaRUCB(), "u": rb.Uniform()}
-    made = made_up.results({P: {"a": [1.0] * 8, "b": [3.0] * 8, "u": [0.0] * 8}}, policies=policies)
-    assert verdict(made) == (
-        "On p, a has the lowest mean regret after 100 pulls: 1, 2.0 % of choosing arms at random. "
-        "The difference is significant: the closest, b, has more by 2 to 2 (95 %, paired, 8 replications; "
-        "intervals are too narrow with so few replications). "
-        "It was given no parameters; it assumes truncated non-positivity of the "
-        "best arm, which holds here."
-    )
-    wide = made_up.results({P: {"a": [1.0, 9.0] * 4, "b": [9.0, 1.5] * 4}}, policies={"a": rb.UCB1()})
-    assert "The difference is not significant: b may be as good (difference" in verdict(wide)
-    assert "which FAILS here" in verdict(wide)
-    assert "It was given no parameters and has no proved bound on its regret." in verdict(
-        made_up.results({P: {"a": [1.0]}})
-    )
-    told = verdict(made_up.results({P: {"a": [1.0]}}, policies={"a": rb.RobustMOSS().informed_by(made_up.PROBLEM)}))
-    assert told.endswith("It was given eps = 0.45, u = 16.7 and horizon = 100 and assumes nothing more.")
-    assert "no other policy was compared" in verdict(made_up.results({P: {"a": [1.0] * 8}}))
-
-
-def test_verdict_of_unfinished_work() -> None:
+def test_tables_of_unfinished_work() -> None:
     nothing = made_up.results({}, missing=[(P, "a"), (P, "b")])
-    assert (
-        verdict(nothing)
-        == "Nothing has been measured yet. Incomplete: of 2 replications 2 are not played yet (run again to continue)."
-    )
     assert summary(nothing).is_empty()
     assert raw(nothing).is_empty()
     assert summary(nothing).columns == list(statistics.SUMMARY)
-    half = made_up.results({P: {"a": [1.0] * 6}}, missing=[(Q, "a")])
-    assert verdict(half).startswith("No policy has played all of the 2 problems in full")
 
 
 def test_refusals() -> None:

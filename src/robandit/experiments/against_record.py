@@ -78,7 +78,8 @@ def cost_sentences(measured: Measured, against: Against) -> str:
     if reference.kind == "log":
         rows = f"{counted(reference.rows, 'row')}, {number(reference.mean * reference.rows)} in total"
         here = f", or {total} for {pulls}" if reference.rows != played.horizon else ""
-        text = f"On {played.name}, the log {cost} {mean} per row{unit}: {rows}{here}."
+        without = f", without {reference.without}," if reference.without else ""
+        text = f"On {played.name}, the log{without} {cost} {mean} per row{unit}: {rows}{here}."
     else:
         random = "costs" if minimize else "earns"
         text = f"On {played.name}, choosing arms at random {random} {mean} per pull{unit}, or {total} for {pulls}."
@@ -87,18 +88,20 @@ def cost_sentences(measured: Measured, against: Against) -> str:
         few = reference.why or "one replication is too few"
         return f"{text}. The difference has no interval, since {few}; so it is not significant."
     ends = (against.better_by_low, against.better_by_high)
-    if against.better_by < 0.0 and not _tiny(against):  # the sentence tells how much worse it is
+    if against.better_by < 0.0 and not _same(against):  # the sentence tells how much worse it is
         ends = (-ends[1], -ends[0])
     interval = f"95 % interval {number(ends[0])} to {number(ends[1])}"
-    if against.versus == "not significant" and _tiny(against):
-        return f"{text} (the difference is not significant, {interval})."
-    if against.versus == "not significant":
-        return f"{text}, but this is not significant ({interval})."
-    return f"{text} ({interval})."
+    if against.versus != "not significant":
+        return f"{text} ({interval})."
+    n = len(measured.final)
+    reason = f", since {counted(n, 'replication')} are too few" if n < ENOUGH else ""
+    if _same(against):
+        return f"{text} (the difference is not significant{reason}; {interval})."
+    return f"{text}, but this is not significant{reason} ({interval})."
 
 
 def _difference(against: Against, minimize: bool) -> str:
-    if _tiny(against) and against.versus == "not significant":
+    if _same(against):
         return "it costs about the same" if minimize else "it earns about the same"
     size = number(abs(against.better_by))
     saves, loses = ("it saves {}", "it costs {} more") if minimize else ("it earns {} more", "it earns {} less")
@@ -108,9 +111,10 @@ def _difference(against: Against, minimize: bool) -> str:
     return (saves if against.better_by >= 0.0 else loses).format(size) + part
 
 
-def _tiny(against: Against) -> bool:
-    """Return whether the difference would be shown as 0.0 % of the total."""
-    return abs(against.better_by) < TINY * abs(against.reference_total)
+def _same(against: Against) -> bool:
+    """Return whether the difference is not significant, and would be shown as 0.0 % of the total."""
+    tiny = abs(against.better_by) < TINY * abs(against.reference_total)
+    return tiny and against.versus == "not significant"
 
 
 def reference_row(played: Played, against: Against, regret: float) -> tuple[str, float, float]:
@@ -120,7 +124,8 @@ def reference_row(played: Played, against: Against, regret: float) -> tuple[str,
     as the totals do.
     """
     assert played.reference is not None
-    name = "(the log)" if played.reference.kind == "log" else "(random arms)"
+    without = f" without {played.reference.without}" if played.reference.without else ""
+    name = f"(the log{without})" if played.reference.kind == "log" else "(random arms)"
     sign = -1.0 if played.problem.minimize else 1.0
     return name, against.reference_total, regret + sign * (against.total - against.reference_total)
 

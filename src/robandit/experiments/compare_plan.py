@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from robandit.errors import InvalidInput
 from robandit.experiments.plan import MOST_REPLICATIONS, Plan, Played, planned
 from robandit.experiments.spec_entries import Misplaced, policies_in, problems_in
-from robandit.policies import Policy
+from robandit.policies import Policy, all_policies
+from robandit.policies.comparison import count_algorithms
 from robandit.validation import integer, items_of, text
 
 PULLS = 50_000
@@ -77,7 +78,8 @@ def asked_policies(policies: Sequence[str]) -> tuple[list[Policy], list[str]]:
     if not (type(policies) in (list, tuple) and len(policies) == 0):
         return named_policies(policies), []
     chosen, every = named_policies(FIRST_LOOK), named_policies(EVERY)
-    return chosen, [f"These are {len(chosen)} of {len(every)} policies. To see all, add --all."]
+    algorithms = f"{count_algorithms(every)} of {count_algorithms(all_policies())} algorithms, some in several variants"
+    return chosen, [f"These are {len(chosen)} of {len(every)} policies ({algorithms}). To see all, add --all."]
 
 
 def named_policies(names: Sequence[str]) -> list[Policy]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -11,10 +12,10 @@ import numpy as np
 from robandit.diagnostics.costs import sign_question
 from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.reference import Reference, log_reference, random_reference
-from robandit.diagnostics.resolution import Resolution, resolution
+from robandit.diagnostics.resolution import Resolution, omission, resolution, too_few_to_compare
 from robandit.diagnostics.timeline import Drift, Timeline, Verdict, timed_log
 from robandit.diagnostics.words import words
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, formatted
 from robandit.experiments.compare_plan import asked_numbers, asked_policies
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.kernel.types import Floats
@@ -102,27 +103,31 @@ def replayed(
         if not isinstance(mode, str) or mode not in get_args(Mode) or modes.count(mode) > 1:
             raise invalid("modes", list(modes), f"a list without repetitions of {', '.join(get_args(Mode))}")
     chosen, more = asked_policies(policies)
-    samples = records.samples(progress=progress)
-    if len(samples) < 2:
+    recorded = records.samples(progress=progress)
+    if len(recorded) < 2:
         raise InvalidInput(
-            f"{records.source} has rewards of one arm only, {next(iter(samples))!r}: a replay needs at least two. "
-            f"Arms are the values of the column {records.arm!r}; choose another column with arm= (--arm)"
+            f"{records.source} has rewards of one arm only, {next(iter(recorded))!r}, so nothing is decided yet: a replay needs at "
+            f"least two. Arms are the values of the column {records.arm!r}; choose another column with arm= (--arm)"
         )
+    few = too_few_to_compare(recorded.counts)
+    samples = recorded.without(few)
     table = records.table() if "in-order" in modes else None
     equal = len(set(samples.counts.values())) == 1  # then the rows may be a table, not a log of choices
     if not modes or (table is None and equal):
         table = table_unasked(records, sum(samples.counts.values()))
     rows = sum(samples.counts.values())
     weighted_or_asked = records.propensity is not None or "rejection" in modes
-    log = records.log(times=rows <= UNASKED) if weighted_or_asked else None
+    whole_log = records.log(times=rows <= UNASKED) if weighted_or_asked else None
+    log = None if whole_log is None else whole_log.without(few)
     possible: list[Mode] = ["bootstrap"]
     possible += ["in-order"] if isinstance(table, Table) else []
     possible += ["rejection"] if log is not None else []
     chosen_modes = modes or possible
-    cautions, drift = _first_notes(records, samples, table, log, rows, chosen_modes)
-    notes = [_read(records, samples), *([] if modes else _left_out(records, table, drift))]
+    cautions, drift = _first_notes(records, recorded, table, whole_log, rows, chosen_modes)
+    cautions += _without(few, records, recorded)
+    notes = [_read(records, recorded), *([] if modes else _left_out(records, table, drift))]
     played = []
-    references = _References(records, samples, table, log)
+    references = _References(records, samples, table, log, few)
     for mode in chosen_modes:
         problem, pulls, note = _played(mode, records, samples, table, log, horizon, quick)
         if mode in modes and horizon is not None and pulls < horizon:
@@ -132,7 +137,7 @@ def replayed(
         reference = None if drift and mode == "rejection" else references.of(mode)
         played.append(Played(f"{name}, {mode}", problem, pulls, reference))
         notes.append(note)
-    verdict = str(Verdict(_resolution(samples, table, log, records.minimize), drift))
+    verdict = str(Verdict(_resolution(recorded, table, whole_log, records.minimize), drift))
     notes += [*references.notes, *_told(chosen), verdict, *more]
     return planned(played, chosen, replications=replications, seed=seed, notes=notes, cautions=cautions)
 
@@ -176,10 +181,10 @@ def _first_notes(
     minimize = records.minimize
     # Samples may miss the only value that is negative.
     question = sign_question(Profile(x, minimize) for x in samples.values()) if samples.least >= 0.0 else ""
-    notes = [question] if question else []
+    notes = [*([question] if question else []), *samples.notes]
     order: Timeline | None = None
     if isinstance(table, Table):
-        order = Timeline.of_table(table.rewards, table.arms, table.times, table.time_column)
+        order = Timeline.of_table(table.rewards, table.arms, table.times, table.time_column, table.records)
     elif log is not None and (records.time is not None or "rejection" in modes):  # rejection reads rows in this order
         order = Timeline.of_log(log, weighted=True)
     elif log is None:
@@ -198,8 +203,11 @@ def _first_notes(
 class _References:
     """What the record cost or earned, for each mode. Each is computed once."""
 
-    def __init__(self, records: Records, samples: Samples, table: MaybeTable, log: Log | None) -> None:
+    def __init__(
+        self, records: Records, samples: Samples, table: MaybeTable, log: Log | None, few: Sequence[str]
+    ) -> None:
         self._records, self._samples, self._table, self._log = records, samples, table, log
+        self._without = formatted(few[0]) if len(few) == 1 else counted(len(few), "arm") if few else ""
         self._known: dict[str, Reference] = {}
 
     def of(self, mode: Mode) -> Reference:
@@ -213,7 +221,7 @@ class _References:
         if mode == "in-order":
             source = "table"
         if source not in self._known:
-            self._known[source] = self._computed(source)
+            self._known[source] = replace(self._computed(source), without=self._without)
         return self._known[source]
 
     def _computed(self, source: str) -> Reference:
@@ -257,6 +265,16 @@ def _read(records: Records, samples: Samples) -> str:
     note += f"; SKIPPED: {samples.bad}" if samples.bad.count else ""
     note += f"; {samples.filtered}" if samples.filtered is not None else ""
     return f"{note}."
+
+
+def _without(few: Sequence[str], records: Records, recorded: Samples) -> list[str]:
+    """Return cautions about the arms that are not played, because they have too few rows."""
+    if not few:
+        return []
+    them = "it" if len(few) == 1 else "them"
+    note = f"No policy plays {them}, and all totals and regrets are without {them}."
+    named = omission({arm: recorded.counts[arm] for arm in few})
+    return [f"{named} {note}", *records.dropping(few, recorded.notes)]
 
 
 def _left_out(records: Records, table: MaybeTable, drift: Drift | None) -> list[str]:

@@ -25,25 +25,23 @@ def on_one_problem(measured: Mapping[str, Measured], best: str, pairs: Sequence[
     mean, uniform = float(measured[best].final.mean()), played.uniform_regret
     of_uniform = f", {share(mean / uniform)} of choosing arms at random" if uniform > 0.0 else ""
     pulls = counted(played.horizon, "pull")
-    text = f"On {played.name}, {best} has the lowest mean regret after {pulls}: {number(mean)}{of_uniform}"
     learners = [label for label, m in measured.items() if m.cell.policy.uses_rewards] or list(measured)
+    behind_baseline = any(float(m.final.mean()) < mean for label, m in measured.items() if label not in learners)
+    among = " among the policies that learn," if behind_baseline else ""
+    text = f"On {played.name},{among} {best} has the lowest mean regret after {pulls}: {number(mean)}{of_uniform}"
     rivals = [row for row in pairs if row["policy"] in learners]
     if not rivals:
         return f"{text}; no other policy was compared with it. {_knowledge(measured[best])}"
     medians = {label: float(np.median(measured[label].final)) for label in learners}
     typical = min(rivals, key=lambda row: (medians[row["policy"]], row["policy"]))
-    text += f". {_significance(rivals)}"
-    name, wins = typical["policy"], 100.0 * typical["wins"]
-    if typical["replications"] and medians[name] < medians[best]:
-        text += f" But {name} has the lowest median: {name} has less regret in {wins:.0f} % of the replications."
-    return f"{text} {_knowledge(measured[best])}"
+    return f"{text}. {_significance(best, rivals)}{_median(best, typical, medians)} {_knowledge(measured[best])}"
 
 
-def _significance(rivals: Sequence[Row]) -> str:
+def _significance(best: str, rivals: Sequence[Row]) -> str:
     close = [row for row in rivals if row["verdict"] != "worse"]
     closest = close[0] if close else min(rivals, key=lambda row: row["difference_low"])
-    n, name = closest["replications"], closest["policy"]
-    interval = f"{number(closest['difference_low'])} to {number(closest['difference_high'])}"
+    n, name, low, high = (closest[key] for key in ("replications", "policy", "difference_low", "difference_high"))
+    interval = f"{number(low)} to {number(high)}"
     basis = f"95 %, paired, {counted(n, 'replication')}{_too_narrow(n)}"
     if not close:
         return f"The difference is significant: the closest, {name}, has more by {interval} ({basis})."
@@ -51,13 +49,32 @@ def _significance(rivals: Sequence[Row]) -> str:
         return f"{name} has the same regret in each of {counted(n, 'replication')}."
     if n < ENOUGH:
         return _too_few(n)
-    names = [row["policy"] for row in close]
-    if closest["difference_low"] > 0.0:  # the means differ, but the sign test does not agree
+    others = [row["policy"] for row in close[1:]]
+    nor = f" Nor is the difference from {listed(others)}." if others else ""
+    if high < 0.0:  # one of the two lacks replications, so that their means are of others, too
+        by = f"{number(-high)} to {number(-low)}"
+        return f"But {name} has less by {by} in the replications that both played ({basis}): complete the run."
+    if low > 0.0:
         losses = 100.0 * (1.0 - closest["wins"] - closest["ties"])
-        text = f"The difference is not significant. The mean of {name} is higher by {interval} ({basis}), "
-        text += f"but {name} has more regret in only {losses:.0f} % of the replications."
-        return text + (f" Nor is the difference from {listed(names[1:])}." if names[1:] else "")
-    return f"The difference is not significant: {listed(names)} may be as good (difference {interval}, {basis})."
+        return (
+            f"The mean of {name} is higher by {interval} ({basis}), but {name} has more regret in only {losses:.0f} % of the "
+            f"replications. A sign test does not confirm that {best} is better, so the difference is not significant.{nor}"
+        )
+    names = listed([name, *others])
+    of_first = f" from {name}" if others else ""
+    return f"The difference is not significant: {names} may be as good (difference{of_first} {interval}, {basis})."
+
+
+def _median(best: str, typical: Row, medians: Mapping[str, float]) -> str:
+    """Return a sentence if another policy has the lowest median; ``typical`` is the row of the lowest of the others."""
+    name = typical["policy"]
+    low, other = number(medians[name]), number(medians[best])
+    if not typical["replications"] or medians[name] >= medians[best] or low == other:
+        return ""
+    wins, losses = typical["wins"], 1.0 - typical["wins"] - typical["ties"]
+    often, only = ("and", "") if wins > losses else ("but", "only ")
+    text = f" {name} has the lowest median, {low} against {other}, {often} less regret than {best} in {only}"
+    return f"{text}{100.0 * wins:.0f} % of the replications."
 
 
 def over_all_problems(results: Results, ranked: Sequence[Row]) -> str:
@@ -82,7 +99,7 @@ def over_all_problems(results: Results, ranked: Sequence[Row]) -> str:
         text += f". {_too_few(n)}"
     else:
         text += f", not significantly better than {listed(close)}."
-    text += f" Its mean regret is the lowest on {first['wins']} of them"
+    text += f" The mean regret of {first['policy']} is the lowest on {first['wins']} of them"
     cells = [m.cell for m in results.measured if m.cell.label == first["policy"]]
     facts = cells[0].policy.facts
     text += f"; it needs {joined(facts.knows) or 'no parameters'}"
