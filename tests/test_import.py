@@ -100,7 +100,7 @@ def imported(code):
     ids=["import", "use"],
 )
 def test_the_client_needs_only_the_standard_library(code):
-    assert imported(code) == ({"robandit"}, {"client", "errors", "wording"})
+    assert imported(code) == ({"robandit"}, {"client", "errors", "hints", "wording"})
 
 
 def test_the_client_works_without_numpy():

@@ -121,6 +121,7 @@ def test_rewards_and_decisions_as_scalars_and_arrays_without_dimensions():
         (Decimal("NaN"), "reward = nan must be"),
         (Decimal("sNaN"), "reward = nan must be"),
         (Decimal("1e200"), r"within \+-1e\+150"),
+        (Decimal("1e-400"), "0 or at least 1e-130 in size"),
     ],
     ids=repr,
 )

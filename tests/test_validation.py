@@ -33,6 +33,7 @@ from robandit.validation import (
     function,
     instance,
     integer,
+    integer_meant,
     invalid,
     items_of,
     mapping,
@@ -191,6 +192,25 @@ def test_integers_of_a_subclass_become_plain() -> None:
 @pytest.mark.parametrize("value", [1.0, 1.5, np.float64(2.0), Fraction(2), np.array(1.0), Decimal(2)], ids=repr)
 def test_integers_are_not_rounded(value: Any) -> None:
     assert_invalid(lambda: integer(value, "n"), "n", "an integer from 0 to 2^53")
+
+
+@pytest.mark.parametrize(
+    ("value", "ending"),
+    [
+        (1e3, "; write 1000"),
+        (np.float64(2e15), "; write 2000000000000000"),
+        (0.5, "2^53"),
+        (-1e3, "2^53"),
+        (1e300, "2^53"),
+    ],
+)
+def test_the_integer_of_a_float_is_named_if_it_is_allowed(value: Any, ending: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        integer(value, "horizon", 1)
+    assert str(caught.value).endswith(ending)
+    assert integer_meant(float(value), 1, LARGEST_INTEGER) == ending.removeprefix("; ").removeprefix("2^53")
+    with pytest.raises(InvalidInput, match=r"an integer >= 1(; write 1000|; write 2000000000000000|)$"):
+        integer(value, "horizon", 1, None)
 
 
 def test_bounds_of_integers() -> None:

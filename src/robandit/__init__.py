@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys as _sys
 from importlib import import_module as _import_module
+from importlib.util import find_spec as _find_spec
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING
 from typing import Any as _Any
@@ -88,10 +89,19 @@ if not TYPE_CHECKING:  # a type checker must see the imports above, and an error
             value = _import_module("robandit.live.events" if name == "events" else f"robandit.{name}")
         elif name == "__all__":
             value = [*_WITHOUT_POLICIES, *_import_module("robandit.policies").__all__]
-        elif not name.startswith("_") and name in _import_module("robandit.policies").__all__:
+        elif (
+            name.startswith("_")
+            or not name.isidentifier()  # such as a.b, for which find_spec would import a
+            or _find_spec(f"robandit.{name}") is not None  # Python imports a module itself
+        ):
+            raise AttributeError(f"module 'robandit' has no attribute {name!r}", name=name)
+        elif name in _import_module("robandit.policies").__all__:
             value = getattr(_import_module("robandit.policies"), name)
         else:
-            raise AttributeError(f"module 'robandit' has no attribute {name!r}")
+            hint = _import_module("robandit.hints").name_hint(name, __dir__())
+            if _sys._getframe(1).f_code.co_name == "_handle_fromlist":  # "from robandit import ..." would drop the hint
+                raise ImportError(f"cannot import name {name!r} from 'robandit'{hint}", name=__name__, path=__file__)
+            raise AttributeError(f"module 'robandit' has no attribute {name!r}{hint}", name=name)
         globals()[name] = value
         return value
 

@@ -97,7 +97,7 @@ def checked_reward(reward: Any) -> float:
     if abs(number) > LARGEST_REWARD:
         rule = f"within +-{LARGEST_REWARD:g}, because rewards are squared"
         raise invalid("reward", reward, rule, hint="scale all rewards down", error=InvalidReward)
-    if not playable(number):
+    if not playable(number) or (number == 0.0 and value != 0):  # a decimal or a fraction that became 0
         rule = f"0 or at least {SMALLEST_REWARD:g} in size, because rewards are squared"
         raise invalid("reward", reward, rule, hint="scale all rewards up, or pass 0.0", error=InvalidReward)
     return number

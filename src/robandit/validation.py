@@ -34,6 +34,7 @@ __all__ = [
     "function",
     "instance",
     "integer",
+    "integer_meant",
     "invalid",
     "items_of",
     "mapping",
@@ -102,8 +103,14 @@ def integer(
     if type(given) is not int or given < least or (most is not None and given > most):
         largest = "2^53" if most == LARGEST_INTEGER else "2^63 - 1" if most == 2**63 - 1 else most
         rule = f"an integer >= {least}" if most is None else f"an integer from {least} to {largest}"
-        raise invalid(name, value, rule, owner=owner, hint=hint)
+        raise invalid(name, value, rule, owner=owner, hint=hint or integer_meant(given, least, most))
     return given
+
+
+def integer_meant(value: Any, least: int, most: int | None) -> str:
+    """Return a hint with the integer that a float such as 1e3 stands for; empty if it is none that is allowed."""
+    largest = LARGEST_INTEGER if most is None else min(most, LARGEST_INTEGER)
+    return f"write {value:.0f}" if type(value) is float and value.is_integer() and least <= value <= largest else ""
 
 
 def _number(value: Any, accepts: Callable[[float], bool], name: str, rule: str, owner: str, hint: str) -> float:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 from datetime import timedelta
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ from helpers.own_policies import Exp3, Greedy, chance
 from references.slow_adar_ucb import SlowAdaRUCB
 from robandit.errors import (
     DecisionError,
+    ExpiryWarning,
     InvalidInput,
     InvalidReward,
     KernelError,
@@ -242,6 +244,7 @@ def test_large_batches_are_fast():
     assert bandit.counters() == {"rewards": 30_000, "open": 0}
 
 
+@pytest.mark.filterwarnings("ignore::robandit.errors.ExpiryWarning")
 def test_streams_stay_balanced_whatever_happens():
     rng = np.random.default_rng(4)
     bandit = rb.Bandit(ARMS, QUICK)
@@ -555,3 +558,47 @@ def test_a_reward_too_small_to_square_is_rejected(value):
         ):
             call()
     assert bandit.to_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("rewarded", "expired", "warned"), [(9, 91, True), (39, 11, True), (40, 10, False), (0, 49, False), (0, 50, True)]
+)
+def test_many_expired_decisions_are_a_warning(rewarded, expired, warned):
+    bandit = rb.Bandit(["a", "b"], seed=1, compile="never")
+    bandit.update_many(["a"] * 500, [1.0] * 500)  # no decisions
+    made = [bandit.decide() for _ in range(rewarded + expired)]
+    for decision in made[:rewarded]:
+        bandit.reward(decision, 1.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert bandit.expire(*made[rewarded:]) == expired
+    total = rewarded + expired
+    text = (
+        f"{expired} of the {total} decisions that ended expired without a reward ({100 * expired / total:.0f} %), so nothing was "
+        "learned from them: call reward for every decision that has an outcome, or expire decisions later"
+    )
+    assert [str(each.message) for each in caught] == [text] * warned
+    assert all(each.category is ExpiryWarning and each.filename == __file__ for each in caught)
+
+
+def test_the_warning_about_expired_decisions_comes_once():
+    bandit = rb.Bandit(["a"], seed=1, compile="never")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(60):
+            bandit.expire(bandit.decide())
+    assert [each.category for each in caught] == [ExpiryWarning]
+    again = rb.Bandit.from_bytes(bandit.to_bytes())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again.expire(again.decide())
+
+
+def test_decisions_are_expired_even_if_warnings_are_errors():
+    bandit = rb.Bandit(["a"], seed=1, compile="never")
+    made = [bandit.decide() for _ in range(50)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ExpiryWarning):
+            bandit.expire(*made)
+    assert bandit.open_count == 0

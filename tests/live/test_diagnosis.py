@@ -136,6 +136,14 @@ def test_diagnose_describes_the_rewards(tmp_path):
     assert max(map(len, lines)) <= 132
 
 
+def test_one_arm_decides_nothing_yet():
+    bandit = rb.Bandit(["a"], Plain(), seed=0)
+    sentence = "There is one arm only, 'a': nothing is decided yet. Add a second arm."
+    assert sentence in str(bandit.diagnose()).splitlines()
+    bandit.add_arm("b")
+    assert sentence not in str(bandit.diagnose())
+
+
 def test_diagnose_before_any_reward():
     found = rb.Bandit(ARMS, Plain(), seed=0).diagnose()
     assert (found.leading.arm, found.contradicted, found.advice.case) == ("a", None, "few rewards")

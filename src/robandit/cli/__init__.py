@@ -145,8 +145,16 @@ def _usage_error(error: cyclopts.CycloptsError) -> str:
     import cyclopts
 
     from robandit.cli.missing import missing_value
+    from robandit.cli.misspelt import unknown_option
 
     message = str(error).strip()
+    if isinstance(error, cyclopts.UnknownOptionError):
+        typed = error.token.keyword or error.token.value
+        message = unknown_option(typed, error.argument_collection, error.root_input_tokens or ())
+    if isinstance(error, cyclopts.CoercionError) and error.app and error.token and error.token.value.startswith("--"):
+        typed = error.token.value  # where a file is expected
+        options = error.app.assemble_argument_collection()
+        message = f"{unknown_option(typed, options)}. For a file of this name, write ./{typed[:80]}"
     if isinstance(error, cyclopts.MissingArgumentError) and error.argument is not None:
         message = missing_value(error.argument, tuple(error.command_chain or ()))
     if isinstance(error, cyclopts.UnusedCliTokensError):

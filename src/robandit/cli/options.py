@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, formatted
 from robandit.experiments.compare_plan import EVERY, FIRST_LOOK
 
 
@@ -18,12 +20,19 @@ def _integer(kind: Any, tokens: Sequence[Token]) -> int:
 
 
 def _integers(kind: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
-    """Parse integers, because Cyclopts would round 1.5."""
+    return tuple(_parsed(token.value) for token in tokens)
+
+
+def _parsed(text: str) -> int:
+    """Parse an integer, such as 10000 or 1e4. Cyclopts would round 1.5."""
     try:
-        return tuple(int(token.value) for token in tokens)
+        if not re.fullmatch(r"[-+]?[\d.]+e\+?\d\d?", text, re.IGNORECASE):
+            return int(text)
+        if (value := Fraction(text)).denominator == 1:
+            return value.numerator
     except ValueError:
-        rejected = ", ".join(repr(token.value) for token in tokens)
-        raise ValueError(f"{rejected} is not an integer") from None
+        pass
+    raise ValueError(f"{formatted(text)} is not an integer, such as 10000 or 1e4")
 
 
 Flag = Annotated[bool, Parameter(show_default=False)]

@@ -56,10 +56,11 @@ def serve(
     from robandit.service.server import serve as run
     from robandit.storage import open_store
     from robandit.storage.base import Audit, PutKey
-    from robandit.storage.locations import without_password
+    from robandit.storage.locations import check_location, without_password
     from robandit.validation import integer, positive
 
     integer(port, "--port", 0, 65_535)
+    check_location(store)  # before the port, which may be in use
     if rate is not None:
         positive(rate, "--rate")
     if no_auth and not is_loopback(host):

@@ -23,7 +23,7 @@ SqliteLocation = Annotated[str, Parameter(name="--store", env_var="ROBANDIT_STOR
 
 def check_installed() -> None:
     """Raise `InvalidInput` if a package of the decision service is missing."""
-    missing = [name for name in ("uvicorn", "httptools", "apsw") if importlib.util.find_spec(name) is None]
+    missing = [name for name in ("httptools", "apsw") if importlib.util.find_spec(name) is None]
     if missing:
         raise InvalidInput(
             f"the package {missing[0]} is missing: install the decision service with pip install 'robandit[serve]'"

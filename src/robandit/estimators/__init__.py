@@ -61,7 +61,9 @@ def __getattr__(name: str) -> _Any:
             return globals()[name]
     if name in _MODULES:
         return _import_module(f"robandit.estimators.{name}")
-    raise AttributeError(f"module 'robandit.estimators' has no attribute {name!r}")
+    hints = _import_module("robandit.hints")
+    meant = hints.question(hints.close(name, _NAMES))
+    raise AttributeError(f"module 'robandit.estimators' has no attribute {name!r}{meant}", name=name)
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,7 @@ from robandit.estimators.formulas.threshold import C
 from robandit.estimators.likelihood import row_bounds
 from robandit.estimators.row_moments import row_means, row_medians, row_sds, trimmed
 from robandit.estimators.threshold import row_thresholds
+from robandit.hints import guided
 from robandit.kernel.types import Floats
 from robandit.validation import choice, flag, invalid, positive, probability
 from robandit.validation import seed as valid_seed
@@ -26,6 +27,7 @@ RISK = 0.01  # the largest probability of a false AssumptionWarning
 MOST_TESTED = 100_000  # values; the test sorts them, which for longer samples would take longer than the estimate
 
 
+@guided
 def adaptive_trimmed_mean(
     x: ArrayLike,
     *,
@@ -155,7 +157,7 @@ def _warn_if_contradicted(matrix: Floats, about: float | Literal["median"]) -> N
                 f"{sample} contradicts truncated non-positivity {result.point}, so the upper bound may be too low "
                 f"({result.evidence}): {way_out}",
                 AssumptionWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             return
 

@@ -9,11 +9,13 @@ from numpy.typing import ArrayLike
 
 from robandit.estimators.estimate import Estimate, given_pair, interval, log_over, moment_order, reject_non_finite, rows
 from robandit.estimators.row_moments import row_means, row_medians
+from robandit.hints import guided
 from robandit.validation import integer, positive, probability
 
 MANY = 2**62  # a number of values so large that the number of blocks depends on delta alone
 
 
+@guided
 def median_of_means(
     x: ArrayLike, *, delta: float = 0.05, eps: float | None = None, v: float | None = None, axis: int = -1
 ) -> Estimate:
@@ -78,6 +80,7 @@ def lemma(n: int, eps: float | None, v: float | None, delta: float) -> tuple[flo
     return median_of_means_width(n, eps=eps, v=v, delta=delta), f"E|x - mean|^{1.0 + eps:g} <= {v:g} (Lemma 2)"
 
 
+@guided
 def median_of_means_blocks(n: int, delta: float = 0.05) -> int:
     """The number of blocks for n values: floor(min(8 log(e^(1/8) 2/delta), n/2)), at least 1.
 
@@ -88,6 +91,7 @@ def median_of_means_blocks(n: int, delta: float = 0.05) -> int:
     return max(1, min(math.floor(1.0 + 8.0 * log_over(2.0, delta)), n // 2))
 
 
+@guided
 def median_of_means_width(n: int, *, eps: float, v: float, delta: float = 0.05) -> float:
     """The formula of the two-sided bound: (12 v)^(1/(1+eps)) (16 log(e^(1/8) 2/delta) / n)^(eps/(1+eps)).
 

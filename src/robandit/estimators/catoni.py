@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike
 from robandit.errors import InvalidInput
 from robandit.estimators.estimate import Estimate, Number, interval, log_over, rows, shaped
 from robandit.estimators.roots import row_roots
+from robandit.hints import guided
 from robandit.validation import choice, positive, probability
 
 
+@guided
 def catoni_mean(
     x: ArrayLike, *, v: float, delta: float = 0.05, bonus: Literal["paper", "tight"] = "paper", axis: int = -1
 ) -> Estimate:
@@ -24,7 +26,7 @@ def catoni_mean(
     Parameters
     ----------
     v
-        A bound on the variance.
+        A bound on the variance that you know without ``x``, such as from older data. Without one, use `adaptive_trimmed_mean`.
     delta
         The allowed probability that the bounds fail.
     bonus
@@ -88,6 +90,7 @@ def lemma(n: int, v: float, level: float, bonus: str) -> tuple[float, str]:
     return width, f"variance <= {v:g} (Catoni, Proposition 2.4)"
 
 
+@guided
 def catoni_root(x: ArrayLike, alpha: float, *, axis: int = -1) -> Number:
     """The theta with ``sum_j psi(alpha (x_j - theta)) = 0`` for Catoni's widest psi: log(1 + z + z^2/2) for z >= 0, odd.
 

@@ -12,9 +12,11 @@ from robandit.errors import InvalidInput
 from robandit.estimators.estimate import Estimate, interval, log_over, moment_order, rows
 from robandit.estimators.formulas.catoni import influence_constant
 from robandit.estimators.roots import row_roots
+from robandit.hints import guided
 from robandit.validation import positive, probability
 
 
+@guided
 def infinite_variance_catoni(
     x: ArrayLike, *, eps: float, v: float, delta: float = 0.05, tau0: float | None = None, axis: int = -1
 ) -> Estimate:

@@ -12,12 +12,14 @@ from robandit.estimators.estimate import Estimate, interval, log_over, moment_or
 from robandit.estimators.formulas.catoni import influence_constant
 from robandit.estimators.infinite_variance import tuning
 from robandit.estimators.roots import row_roots
+from robandit.hints import guided
 from robandit.kernel.types import Floats
 from robandit.validation import probability, within
 
 MOST = 10_000  # moments in the grid; each one requires the solution of an equation
 
 
+@guided
 def lepskii_catoni(
     x: ArrayLike, *, eps: float, delta: float = 0.05, range_factor: float = 100.0, ratio: float = 2.0, axis: int = -1
 ) -> Estimate:

@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike
 from robandit.estimators.estimate import Estimate, bound_delta, interval, log_over, rows
 from robandit.estimators.formulas.catoni import HUGE, influence_constant
 from robandit.estimators.row_moments import row_means
+from robandit.hints import guided
 from robandit.validation import invalid, positive, within
 
 
+@guided
 def p_robust_mean(
     x: ArrayLike, *, p: float, c: float, u: float | None = None, delta: float | None = None, axis: int = -1
 ) -> Estimate:
@@ -78,6 +80,7 @@ def p_robust_mean(
     return interval(value, width, shape, delta=delta, assumed=assumed, n=n)
 
 
+@guided
 def b_p(p: float) -> float:
     """Return the least b for which ``log(1 + z + b |z|^p)`` lies above ``-log(1 - z + b |z|^p)``.
 

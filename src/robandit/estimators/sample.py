@@ -8,9 +8,11 @@ from numpy.typing import ArrayLike
 
 from robandit.estimators.estimate import Estimate, bound_delta, interval, reject_non_finite, rows
 from robandit.estimators.row_moments import row_means
+from robandit.hints import guided
 from robandit.validation import positive
 
 
+@guided
 def sample_mean(x: ArrayLike, *, delta: float | None = None, v: float | None = None, axis: int = -1) -> Estimate:
     """The plain mean, as a baseline.
 

@@ -19,6 +19,7 @@ from robandit.errors import InvalidInput, NoThresholdError, formatted
 from robandit.estimators.estimate import Number, log_over, reject_non_finite, rows, shaped
 from robandit.estimators.formulas.threshold import C, above_root, threshold_root
 from robandit.estimators.row_moments import row_means, row_sds, trimmed
+from robandit.hints import guided
 from robandit.kernel import compiled
 from robandit.kernel.build import kernel_of
 from robandit.kernel.cache import Kernel
@@ -33,6 +34,7 @@ LARGE = 1e130
 TOO_LARGE = "the {} is larger than the largest double (1.8e308): divide the sample by a constant first"
 
 
+@guided
 def trimming_threshold(x: ArrayLike, delta: float, *, c: float = C, axis: int = -1) -> Number:
     """The threshold M at which a sample should be trimmed: the exact root of ``sum_j min((x_j / M)^2, 1) = c log(1/delta)``.
 
@@ -96,6 +98,7 @@ def _keyword_threshold(function: Callable[Parameters, Number]) -> Callable[Param
 
 
 @_keyword_threshold
+@guided
 def trimmed_mean(x: ArrayLike, *, threshold: ArrayLike, axis: int = -1) -> Number:
     """The sum of the values up to a threshold in size, divided by the number of ALL values (equation 12).
 
@@ -119,6 +122,7 @@ def trimmed_mean(x: ArrayLike, *, threshold: ArrayLike, axis: int = -1) -> Numbe
 
 
 @_keyword_threshold
+@guided
 def trimmed_variance(x: ArrayLike, *, threshold: ArrayLike, axis: int = -1) -> Number:
     """The variance of a sample after values above a threshold in size are set to zero, divided by n - 1, where n counts ALL values.
 

@@ -7,9 +7,11 @@ from numpy.typing import ArrayLike
 
 from robandit.estimators.estimate import Estimate, interval, log_over, moment_order, rows
 from robandit.estimators.row_moments import row_means
+from robandit.hints import guided
 from robandit.validation import choice, positive, probability
 
 
+@guided
 def truncated_mean(
     x: ArrayLike, *, eps: float, u: float, delta: float = 0.05, common_threshold: bool = False, axis: int = -1
 ) -> Estimate:

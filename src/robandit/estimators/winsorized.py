@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike
 
 from robandit.estimators.estimate import Estimate, interval, rows
 from robandit.estimators.row_moments import row_means
+from robandit.hints import guided
 from robandit.validation import within
 
 
+@guided
 def winsorized_mean(x: ArrayLike, *, share: float = 0.05, axis: int = -1) -> Estimate:
     """The mean after the lowest and the highest share of values are replaced by the nearest remaining value.
 

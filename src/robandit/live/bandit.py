@@ -24,6 +24,7 @@ from robandit.errors import (
     AssumptionWarning,
     DecisionError,
     DriftWarning,
+    ExpiryWarning,
     HorizonReached,
     InvalidInput,
     UnavailableArm,
@@ -32,6 +33,7 @@ from robandit.errors import (
     formatted,
 )
 from robandit.files import read, write_atomically
+from robandit.hints import BANDIT, guided, other_names
 from robandit.inputs import at, checked_reward, checked_rewards, listed
 from robandit.kernel import loops
 from robandit.kernel.random import streams
@@ -51,12 +53,13 @@ from robandit.live.events import (
     event_from,
 )
 from robandit.live.guard import Guard
-from robandit.live.ledger import Decision, Ledger
+from robandit.live.ledger import Decision, Ledger, many_expired
 from robandit.live.memory import CHUNK, WATCHED, Memory
 from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
 from robandit.live.saving import Among, Fields, pack, unpack
 from robandit.policies import AdaKLUCB, Probing, Restarting
 from robandit.policies.base import Policy, check_policy_given
+from robandit.wording import share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,6 +79,8 @@ Log = Callable[[Event], object]
 Warned = tuple[type[Warning], str]
 
 
+@guided
+@other_names(BANDIT)
 class Bandit:
     """A policy that runs on named arms: `select` an arm, then `update` it with the reward.
 
@@ -246,10 +251,13 @@ class Bandit:
         """Return whether a later decision of this bandit may get this id, so that nothing else should be called so."""
         return self._decisions.may_issue(decision_id)
 
-    def opened_before(self, time: float) -> list[DecisionId]:
-        """Return the ids of the open decisions that were made before a time in seconds since 1970, oldest first."""
+    def opened_before(self, time: float, most: int | None = None) -> list[DecisionId]:
+        """Return the ids of the open decisions that were made before a time in seconds since 1970, oldest first.
+
+        ``most`` limits their number.
+        """
         with self._guard.exclusive():
-            return self._decisions.open.older_than(_checked_time(time))
+            return self._decisions.open.older_than(_checked_time(time), most)
 
     @property
     def open_count(self) -> int:
@@ -332,7 +340,10 @@ class Bandit:
     def _positions(self, among: Iterable[Arm]) -> tuple[int, ...]:
         """Return the available arms of a list of names, in order."""
         names = listed("among", among)
-        given = {self._position(name, at("among", k)) for k, name in enumerate(names)}
+        try:
+            given = {self._index[name] for name in names}
+        except Exception:  # as in `_update`
+            given = {self._position(name, at("among", k)) for k, name in enumerate(names)}
         positions = tuple(sorted(i for i in given if self._states[i] == ACTIVE))
         if not positions:
             rule = "names with an active arm among them"
@@ -342,8 +353,8 @@ class Bandit:
         return positions
 
     def _listed_states(self) -> str:
-        rows = [f"{formatted(arm)} is {state}" for arm, state in zip(self._arms, self._states, strict=True)]
-        return ", ".join(rows[:10]) + (", ..." if len(rows) > 10 else "")
+        rows = [f"{formatted(arm)} is {state}" for arm, state in zip(self._arms[:10], self._states, strict=False)]
+        return ", ".join(rows) + (", ..." if len(self._arms) > 10 else "")
 
     def _check_horizon(self, more: int) -> None:
         made = sum(self._received) + len(self._decisions.open) + self._decisions.expired
@@ -670,6 +681,8 @@ class Bandit:
     def expire(self, *decisions: Decision | DecisionId, older_than: timedelta | None = None) -> int:
         """Close open decisions whose rewards will never come, and return their number. Rewards that come later are rejected.
 
+        If more than 20 % of the decisions that ended have expired, the call that passes this limit issues an `ExpiryWarning`.
+
         Parameters
         ----------
         *decisions
@@ -687,9 +700,17 @@ class Bandit:
             if older_than is not None:
                 ids += self._decisions.open.older_than(self._now() - older_than.total_seconds())
             gone = dict.fromkeys(ids)
+            known = many_expired(self._decisions.expired, self._decisions.ended)
             for decision_id in gone:
                 self._expire(decision_id)
-            return len(gone)
+            expired, ended = self._decisions.expired, self._decisions.ended
+        if not known and many_expired(expired, ended):
+            text = (
+                f"{expired:,} of the {ended:,} decisions that ended expired without a reward ({share(expired / ended)})"
+            )
+            way_out = "call reward for every decision that has an outcome, or expire decisions later"
+            _warn([(ExpiryWarning, f"{text}, so nothing was learned from them: {way_out}")])
+        return len(gone)
 
     def _expire(self, decision_id: DecisionId) -> None:
         i, mark = self._decisions.open.arm_and_mark(decision_id)

@@ -24,6 +24,11 @@ class Decision(NamedTuple):
     """When the decision was made, in seconds since 1970."""
 
 
+def many_expired(expired: int, ended: int) -> bool:
+    """Return whether so many decisions expired, of those that ended, that a person should know: more than 20 % of at least 50."""
+    return ended >= 50 and 5 * expired > ended
+
+
 class Ledger:
     """Open decisions, the number of expired ones, and the number of known decisions of each life (`robandit.live.ids`)."""
 
@@ -33,6 +38,11 @@ class Ledger:
         self.issued = issued
         self.expired = expired
         self._life = Life()
+
+    @property
+    def ended(self) -> int:
+        """The number of decisions that were rewarded or expired."""
+        return sum(self.issued.values()) - len(self.open)
 
     def may_issue(self, decision_id: str) -> bool:
         """Return whether a later decision may get this id."""

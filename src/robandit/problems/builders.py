@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from robandit.hints import guided
 from robandit.laws import Bernoulli, Gaussian, Lomax, Pareto, Stable, StudentT
 from robandit.problems.problem import Problem
 from robandit.validation import numbers, within
@@ -27,6 +28,7 @@ def _tail(tail: float) -> float:
     return within(tail, "tail", 1.0, math.inf, open_low=True, hint="laws with smaller tail indices have no mean to set")
 
 
+@guided
 def negated_pareto(means: Sequence[float], tail: float) -> Problem:
     """Return a problem with negated Pareto costs: heavy left tails, which satisfy the assumption. Means must be below 0.
 
@@ -39,6 +41,7 @@ def negated_pareto(means: Sequence[float], tail: float) -> Problem:
     return Problem([-Pareto(tail, size * (tail - 1.0) / tail) for size in _sizes(means, -1.0)])
 
 
+@guided
 def negated_lomax(means: Sequence[float], tail: float) -> Problem:
     """Return a problem with negated Lomax costs: like ``negated_pareto``, with rewards up to 0. Means must be below 0.
 
@@ -49,6 +52,7 @@ def negated_lomax(means: Sequence[float], tail: float) -> Problem:
     return Problem([-Lomax(tail, size * (tail - 1.0)) for size in _sizes(means, -1.0)])
 
 
+@guided
 def pareto(means: Sequence[float], tail: float, minimize: bool = False) -> Problem:
     """Return a problem with Pareto rewards: heavy right tails, a control that violates the assumption. Means must be above 0.
 
@@ -63,6 +67,7 @@ def pareto(means: Sequence[float], tail: float, minimize: bool = False) -> Probl
     return Problem([Pareto(tail, size * (tail - 1.0) / tail) for size in _sizes(means, 1.0)], minimize=minimize)
 
 
+@guided
 def student_t(means: Sequence[float], dof: float, scale: float = 1.0, minimize: bool = False) -> Problem:
     """Return a problem with Student's t about the means. The assumption holds if and only if the best mean is at most 0.
 
@@ -72,6 +77,7 @@ def student_t(means: Sequence[float], dof: float, scale: float = 1.0, minimize: 
     return Problem([StudentT(dof, mean, scale) for mean in numbers(means, "means")], minimize=minimize)
 
 
+@guided
 def stable(
     means: Sequence[float], alpha: float, beta: float = 0.0, scale: float = 1.0, minimize: bool = False
 ) -> Problem:
@@ -83,6 +89,7 @@ def stable(
     return Problem([Stable(alpha, beta, mean, scale) for mean in numbers(means, "means")], minimize=minimize)
 
 
+@guided
 def gaussian(means: Sequence[float], sd: float = 1.0, minimize: bool = False) -> Problem:
     """Return a problem with normal rewards, the light-tailed control.
 
@@ -92,6 +99,7 @@ def gaussian(means: Sequence[float], sd: float = 1.0, minimize: bool = False) ->
     return Problem([Gaussian(mean, sd) for mean in numbers(means, "means")], minimize=minimize)
 
 
+@guided
 def bernoulli(means: Sequence[float], minimize: bool = False) -> Problem:
     """Return a problem with rewards 0 and 1, the bounded control.
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from robandit.errors import InvalidInput, excerpt
+from robandit.hints import guided
 from robandit.laws import Law, LawTable, Mixture, Verdict
 from robandit.laws.combinators import scaled_to_mean
 from robandit.problems.problem import Problem
@@ -28,6 +29,7 @@ STEPS = 100  # pieces in a period of "slow"
 SWING = 0.5  # amplitude of "slow", relative to the means
 
 
+@guided
 @dataclass(frozen=True, init=False, repr=False)
 class Changing(Problem):
     """A problem made of pieces: ordinary problems with the same arms, each of which begins at its time.
@@ -173,6 +175,7 @@ def changing_from_dict(data: Mapping[str, Any]) -> Changing:
     return Changing(pieces, data["period"])
 
 
+@guided
 def changing(kind: Kind, problem: Problem, at: int = 10_000, *, changes: int = 3, seed: int = 0) -> Changing:
     """Return a problem that changes in one of seven ways. The first change comes after ``at`` pulls.
 

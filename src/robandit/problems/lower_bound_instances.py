@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from robandit.errors import InvalidInput, formatted
+from robandit.hints import guided
 from robandit.laws import Bernoulli, Constant, Law
 from robandit.problems.problem import Problem
 from robandit.validation import MOST_ITEMS, integer, invalid, order, positive, within
@@ -35,6 +36,7 @@ def _far(u: float, mean: float, eps: float) -> float:
     return value
 
 
+@guided
 def u_adaptive_pair(u: float, u_alternative: float, delta: float, eps: float) -> tuple[Problem, Problem]:
     """Return two problems that show the price of not knowing u (Theorem 2).
 
@@ -64,6 +66,7 @@ def u_adaptive_pair(u: float, u_alternative: float, delta: float, eps: float) ->
     return Problem([Constant(0.0), common]), Problem([other, common])
 
 
+@guided
 def eps_adaptive_pair(delta: float, eps: float = 1.0, eps_alternative: float = 1.0 / 3.0) -> tuple[Problem, Problem]:
     """Return two problems that show the price of not knowing eps (Theorem 3). Moments of order 1+eps are at most u = 1.
 
@@ -93,6 +96,7 @@ def eps_adaptive_pair(delta: float, eps: float = 1.0, eps_alternative: float = 1
     return Problem([Constant(0.0), common]), Problem([other, common])
 
 
+@guided
 def hard_gap(arms: int, eps: float, u: float, horizon: int) -> float:
     """Return the Delta at which Theorem 4's family is hardest: ``((K-1) u^(1/eps) / (T log 3))^(eps/(1+eps)) / 2``.
 
@@ -106,6 +110,7 @@ def hard_gap(arms: int, eps: float, u: float, horizon: int) -> float:
     return float(0.5 * share ** (eps / (1.0 + eps)) * u ** (1.0 / (1.0 + eps)))
 
 
+@guided
 def lower_bound_family(
     arms: int, eps: float, u: float, horizon: int | None = None, delta: float | None = None, best: int | None = None
 ) -> Problem:

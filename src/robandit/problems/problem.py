@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from robandit.errors import InvalidInput, excerpt
+from robandit.hints import guided
 from robandit.kernel.types import Floats, UInts
 from robandit.laws import Law, LawTable, Verdict, tabulate
 from robandit.laws.base import law_with_mean
@@ -25,6 +26,7 @@ MANY = 12  # arms; the repr of a problem with more is a summary
 BULKY = 1 << 16  # bytes of JSON: only recorded rewards or thousands of arms need more
 
 
+@guided
 @dataclass(frozen=True, init=False)
 class Problem:
     """A bandit problem: one law per arm, at least two arms, and finite means. Problems are immutable and hashable.

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput, excerpt, formatted
+from robandit.hints import guided
 from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.kernel.random import streams
 from robandit.kernel.types import Floats, Ints, UInts
@@ -30,6 +31,7 @@ from robandit.problems.problem import Problem
 from robandit.validation import array, check_items, choice, integer, invalid, items_of, mapping
 
 
+@guided
 def recorded_problem(samples: Mapping[str, ArrayLike], minimize: bool = False) -> Problem:
     """Return a problem whose arms draw from recorded rewards, with replacement.
 
@@ -51,6 +53,7 @@ def recorded_problem(samples: Mapping[str, ArrayLike], minimize: bool = False) -
     return Problem(laws, list(samples), minimize)
 
 
+@guided
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Replay(Problem):
     """A problem that returns recorded rewards in order, not independent draws from its laws."""
@@ -89,6 +92,7 @@ class Replay(Problem):
         return len(self.rewards)
 
 
+@guided
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class InOrder(Replay):
     """A table of the reward of every arm at every time, played in order.
@@ -159,6 +163,7 @@ class InOrder(Replay):
         return {"replay": "InOrder", "rewards": packed(self.rewards.reshape(-1)), **self._labels()}
 
 
+@guided
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Logged(Replay):
     """A log of choices and their rewards, replayed by rejection (Li, Chu, Langford and Wang 2011).

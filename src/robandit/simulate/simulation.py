@@ -15,6 +15,7 @@ import numpy as np
 
 from robandit import validation
 from robandit.errors import InvalidInput, InvalidReward, KernelError
+from robandit.hints import guided
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat, kernel_of
 from robandit.kernel.cache import Kernel
@@ -32,6 +33,7 @@ from robandit.validation import flag, integer, invalid, items_of, read_items
 CHUNK = 1 << 16  # pulls between two checks of the stop event: a few milliseconds
 
 
+@guided
 def simulate(
     policies: Policy | Sequence[Policy],
     problem: Problem,

@@ -18,12 +18,14 @@ from robandit.estimators.estimate import Estimate, interval, log_over
 from robandit.estimators.streaming.accumulator import Accumulator, Saved
 from robandit.estimators.streaming.cells import COUNT, FIRST, FIRST_LOST, SECOND, THIRD, Cells, cell_starts, cell_widths
 from robandit.estimators.streaming.expansion import Body, expanded_root
+from robandit.hints import guided
 from robandit.kernel.types import Floats
 from robandit.validation import choice, positive, probability, within
 
 HEAD = 63  # values stored unchanged until their median becomes the center
 
 
+@guided
 class Catoni(Accumulator):
     """Catoni's mean, in which every value enters through a slowly growing function: the streaming form of `catoni_mean`.
 

@@ -28,6 +28,7 @@ from robandit.errors import InvalidInput
 from robandit.estimators.block_means import MANY, lemma, median_of_means_blocks
 from robandit.estimators.estimate import Estimate, interval
 from robandit.estimators.streaming.accumulator import Accumulator, Saved, checked_delta
+from robandit.hints import guided
 from robandit.kernel import compiled
 from robandit.kernel.types import Floats, Ints
 from robandit.validation import probability
@@ -41,6 +42,7 @@ STORED = 2
 COUNTS = 3
 
 
+@guided
 class MedianOfMeans(Accumulator):
     """The median of the means of many blocks: the streaming form of `median_of_means`.
 

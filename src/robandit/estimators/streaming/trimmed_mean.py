@@ -37,6 +37,7 @@ from robandit.estimators.streaming.exact import (
     write,
 )
 from robandit.estimators.threshold import TOO_LARGE, enough_delta
+from robandit.hints import guided
 from robandit.kernel import compiled
 from robandit.kernel.types import Floats, Ints
 from robandit.validation import choice, probability
@@ -55,6 +56,7 @@ SUMS = ("sum_x", "squares_x", "squares_threshold")  # fields of a saved state: t
 BIG_CUT, TOP_CUT = 0, 1  # entries of `cuts`: values up to these sizes are not stored
 
 
+@guided
 class TrimmedMean(Accumulator):
     """The mean trimmed at a threshold that the data choose: the streaming form of `adaptive_trimmed_mean`.
 

@@ -1,0 +1,149 @@
+"""Options and values that are misspelt, or meant for another place."""
+
+import socket
+import sys
+
+import pytest
+
+from robandit import cli
+from robandit.cli.misspelt import _example, _owners, _value
+from robandit.cli.options import _integers
+from robandit.cli.serve import serve
+from robandit.errors import InvalidInput
+from robandit.experiments.notation import BUILDERS, parameters_of, policies_from, problem_from
+from robandit.policies import policy_names
+
+
+@pytest.fixture
+def refused(monkeypatch, capsys):
+    """Return a function that runs a command which ends with an error, and returns its code and its first line."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["robandit", *words])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code, capsys.readouterr().err.splitlines()[0].removeprefix("robandit: ")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("compare --policys UCB1", "Unknown option: --policys (did you mean --policy?)"),
+        ("compare --polices=UCB1", "Unknown option: --polices (did you mean --policy?)"),
+        ("compare -policy UCB1", "Unknown option: -policy (did you mean --policy?)"),
+        ("compare --reps 20", "Unknown option: --reps (did you mean --replications?)"),
+        ("compare --random-state 1", "Unknown option: --random-state (did you mean --seed?)"),
+        ("serve --prt 80", "Unknown option: --prt (did you mean --port?)"),
+        ("replay x.csv --minimise", "Unknown option: --minimise (did you mean --minimize?)"),
+        (
+            "replay --rewards x",
+            "Unknown option: --rewards (did you mean --reward?). For a file of this name, write ./--rewards",
+        ),
+        (
+            "compare --tail 1.2",
+            "Unknown option: --tail. tail is a parameter of negated_lomax, negated_pareto and pareto: "
+            "write --problem 'pareto(means=[0.5, 0.6], tail=1.2)'",
+        ),
+        (
+            "compare --tail=1.3 --quick",
+            "Unknown option: --tail. tail is a parameter of negated_lomax, negated_pareto and pareto: "
+            "write --problem 'pareto(means=[0.5, 0.6], tail=1.3)'",
+        ),
+        (
+            "compare --minimise",
+            "Unknown option: --minimise. minimize is a parameter of bernoulli, gaussian, pareto and 2 more: "
+            "write --problem 'bernoulli(means=[0.5, 0.6], minimize=True)'",
+        ),
+        (
+            "compare --epsilon .2 --quick",
+            "Unknown option: --epsilon. epsilon is a parameter of EpsilonGreedy: write --policy 'EpsilonGreedy(epsilon=.2)'",
+        ),
+        ("replay x.csv --maximize", "Unknown option: --maximize"),  # minimize is the opposite
+        ("diagnose x.csv --tail 1.2", "Unknown option: --tail"),
+        (f"serve --{'x' * 5000}", f"Unknown option: --{'x' * 78}"),
+    ],
+)
+def test_an_option_that_does_not_exist(words, message, refused):
+    assert refused(*words.split()) == (2, message)
+
+
+@pytest.mark.parametrize("kind", ["problem", "policy"])
+def test_the_example_is_complete(kind):
+    """A user can copy it for every parameter, with or without a value."""
+    read, names = (problem_from, BUILDERS) if kind == "problem" else (policies_from, policy_names())
+    parameters = {parameter for name in names for parameter in parameters_of(name)}
+    assert len(parameters) > 10
+    for parameter in parameters:
+        for words in ([f"--{parameter}"], [f"--{parameter}", "'; rm -rf /"]):
+            ((first, owners),) = [each for each in _owners(kind, parameter).items() if each[0] == parameter]
+            read(_example(owners, first, _value(words[0], words)))
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (["--x", "1.2"], "1.2"),
+        (["--y", "1", "--x=-2e-3"], "-2e-3"),
+        (["--x", "tight"], '"tight"'),
+        (["--x", "--quick"], ""),
+        (["--x", "')"], ""),
+        (["--x"], ""),
+        ([], ""),
+    ],
+)
+def test_the_value_that_was_typed(words, value):
+    assert _value("--x", words) == value
+
+
+INTEGERS = [
+    *("compare --horizon", "compare --replications", "compare --seed", "compare --threads", "replay x.csv --horizon"),
+    *("run x.toml --threads", "run x.toml --workers", "plan x.toml --workers", "serve --port", "verify --seed"),
+    *("estimators coverage --trials", "estimators coverage --sizes"),
+]
+
+
+@pytest.mark.parametrize("command", INTEGERS)
+def test_every_integer_may_have_an_exponent(command):
+    app = cli.application()
+    _, bound, _ = app.parse_args(f"{command} 2e1", exit_on_error=False, print_error=False)
+    values = [
+        value for each in bound.arguments.values() for value in (each if isinstance(each, (list, tuple)) else [each])
+    ]
+    assert [value for value in values if value == 20 and type(value) is int] == [20]
+
+
+@pytest.mark.parametrize(
+    "value", ["1.5", "1.0", "1.5e0", "1e-3", "1e400", "1e999999999", "10,000", "1e", "e4", "1.2.3e4", "inf", "x"]
+)
+@pytest.mark.parametrize("command", ["compare --horizon", "estimators coverage --sizes", "plan x.toml --workers"])
+def test_what_is_not_an_integer_is_refused_by_name(command, value, refused):
+    option = command.split()[-1]
+    message = f"Invalid value for {option}: {value!r} is not an integer, such as 10000 or 1e4"
+    assert refused(*command.split(), value) == (2, message)
+
+
+def test_only_the_wrong_integer_is_named_and_not_all_of_a_long_one(refused):
+    from cyclopts import Token
+
+    assert _integers(int, [Token(value=text) for text in ("10", "-3", "1_000", "1e3", "1.5E+1", "25e0")]) == (
+        *(10, -3, 1000),
+        *(1000, 15, 25),
+    )
+    with pytest.raises(ValueError, match=r"^'b' is not an integer"):
+        _integers(int, [Token(value=text) for text in ("10", "b")])
+    code, message = refused("compare", "--horizon", "9" * 5000)
+    assert code == 2
+    assert len(message) < 200
+
+
+def test_a_wrong_store_is_named_before_a_port_that_is_in_use():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        for store in ("mysql://ada:secret@db.example.org/robandit", "robandit.db"):
+            with pytest.raises(InvalidInput, match=r"^store = .* must begin with sqlite: or postgresql://") as caught:
+                serve(port=port, store=store)
+            assert "secret" not in str(caught.value)
