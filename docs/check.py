@@ -16,6 +16,7 @@ The JavaScript blocks (``js``) of a page are one ES module, which Node runs. Wit
 from __future__ import annotations
 
 import doctest
+import linecache
 import os
 import re
 import shutil
@@ -89,8 +90,10 @@ def run_python(path: Path) -> int:
             prepare()
         for kind, text, line in blocks(path):
             if kind == "python":
+                source, name = "\n" * (line - 1) + text, f"{path}:{line}"
+                linecache.cache[name] = (0, None, source.splitlines(keepends=True), name)  # hooks are compiled from it
                 with redirect_stdout(StringIO()):
-                    exec(compile("\n" * (line - 1) + text, str(path), "exec", dont_inherit=True), names)
+                    exec(compile(source, name, "exec", dont_inherit=True), names)
             elif kind == "pycon":
                 test = doctest.DocTestParser().get_doctest(text, names, path.name, str(path), line - 1)
                 output = StringIO()

@@ -12,7 +12,9 @@ import pytest
 from helpers.amount import amount
 from robandit import errors
 from robandit.errors import InvalidInput
+from robandit.experiments.compare_plan import compared
 from robandit.policies import all_policies
+from robandit.policies.comparison import as_lines, count_algorithms
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -47,6 +49,24 @@ def test_the_readmes_table_of_decisions_is_that_of_its_command():
         [sys.executable, ROOT / "benchmarks" / "decisions.py"], capture_output=True, text=True, timeout=120, check=True
     ).stdout
     assert printed.strip() in README
+
+
+def test_the_counts_of_policies_agree():
+    """An algorithm is a class. The results list variants of it as policies."""
+    algorithms = count_algorithms(all_policies())
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for text in (README, index, as_lines(all_policies())):
+        assert re.findall(r"(\d+) algorithms\b", text) == [str(algorithms)]
+    demo = (ROOT / "docs" / "results" / "demo.md").read_text(encoding="utf-8")
+    assert compared([], None, []).notes[0] in demo
+    table = README[README.index("| policy, told nothing |") :].split("\n\n")[0]
+    numbers = [{9: "Nine", 10: "Ten"}[table.count("\n") - 1]]
+    for name in ("recorded", "heavy"):
+        page = (ROOT / "docs" / "results" / f"{name}.md").read_text(encoding="utf-8")
+        summary = page[page.index("| policy | regret / AdaKL-UCB's, geometric mean |") :].split("\n\n")[0]
+        numbers.append(str(summary.count("\n") - 1))
+    sentence = "{} of the {} policies on the recorded sets and {} on the problems, variants included".format(*numbers)
+    assert sentence in README
 
 
 def test_the_page_on_recorded_rewards_runs(tmp_path, monkeypatch, capsys):

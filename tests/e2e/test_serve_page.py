@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from helpers.fault_proxy import FaultProxy
+from helpers.fronts import files
 from helpers.serving import Server
 
 TESTS = Path(__file__).parents[1]
@@ -174,7 +175,7 @@ def test_the_pages_name_metrics_that_exist(tmp_path):
 
 def test_the_pages_name_the_limits_of_the_code():
     from robandit.decisions import engine, settings
-    from robandit.service import application, decisions, explanations, http, server
+    from robandit.service import application, connection, decisions, explanations, http, server
     from robandit.service.dashboard import pages, site
     from robandit.storage import connections, postgres
 
@@ -188,14 +189,16 @@ def test_the_pages_name_the_limits_of_the_code():
     assert f"| {explanations.MOST_WAITING} | 429 |" in text
     assert f"{http.LARGEST_BODY >> 20} MiB" in text
     assert f"{server.GRACE} seconds" in text
+    assert f"between two parts of a chunked body | {connection.LARGEST_HEAD >> 10} KiB | 413 |" in text
+    assert f"| headers of a request | {connection.MOST_HEADERS} | 413 |" in text
+    assert f"read some of its answer | {connection.HEAD_PATIENCE:g} |" in text
+    assert f"| {connection.IDLE_PATIENCE:g} | the connection is closed |" in text
+    assert f"| {connection.MOST_PIPELINED} | 429 |" in text
+    assert f"| {server.MOST_CONNECTIONS:,}, or the limit of open files minus {server.OWN_FILES};" in text
+    assert f"closed after {connection.LINGER:g} seconds" in text
     assert f"| {pages.MOST_STREAMS} | 429 |" in text
     assert f"to log in, {site.LARGEST_LOGIN >> 10} KiB" in text
     assert f"| levels of a context | {decisions.MOST_LEVELS} | 422 |" in text
-
-
-def files(page):
-    """The files that a page shows: a block with a name after its language."""
-    return dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE))
 
 
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx")
