@@ -17,10 +17,7 @@ PROGRAM = runpy.run_path(str(Path(__file__).with_name("faults.py")), run_name="f
 @pytest.mark.parametrize(("kind", "seed"), [("blocking", 11), ("asyncio", 12)])
 def test_every_reward_is_counted_once(kind, seed, tmp_path):
     outcome = PROGRAM["play"](kind, amount(150, 500), seed, tmp_path)
-    assert len(outcome["faults"]) >= 6  # of 8 kinds; outages are seldom
     assert outcome["rewards"] > 100
-    assert outcome["of the fallback"] > 0
-    assert outcome["kept at first"] > 0
 
 
 def test_the_proxy_closes_connections_that_it_has_just_accepted():

@@ -62,6 +62,7 @@ SKEWS = (180.0, -180.0, 0.0)
 """The differences between the clocks of replicas and that of the database, in seconds, if they differ."""
 TOLERANCE = 1.0  # seconds between the clocks of the harness and of the database, which are the same
 PATIENCE = 60.0
+SHORT_PATIENCE = 20.0  # less than clients wait for an answer
 COMMIT = b"COMMIT"
 
 
@@ -90,7 +91,10 @@ class Fleet:
         self.skews = SKEWS[:replicas] if skewed else (0.0,) * replicas
         self.site = Site()
         self.history = History(REPLICATED)
-        self.clients = [Client(self.site, self.history, seed * 1_000 + each, **HABITS) for each in range(clients)]
+        self.clients: list[Client] = []
+        self._first_seed = seed * 1_000
+        for _ in range(clients):
+            self.add_client()
         self.children: list[Child | None] = [None] * replicas
         self._stack = ExitStack()
         self.url = server.create_database()
@@ -127,6 +131,11 @@ class Fleet:
         child = self.children[slot]
         assert child is not None
         return child
+
+    def add_client(self) -> Client:
+        """Add a client, which is not started yet."""
+        self.clients.append(Client(self.site, self.history, self._first_seed + len(self.clients), **HABITS))
+        return self.clients[-1]
 
     def any(self) -> int:
         """Return one of the replicas."""
@@ -371,11 +380,13 @@ def pause(fleet: Fleet) -> None:
     child = fleet.child(slot)
     child.send(signal.SIGSTOP)
     fleet.site.shut(slot)
+    fleet.add_client().start()  # all others may wait for the replica that is stopped
     time.sleep(LONGEST_TIMEOUT)
     since = time.monotonic_ns()
-    time.sleep(LONGEST_TIMEOUT / 2)
-    others = sum(call.responded is not None and call.responded > since for call in fleet.history.calls)
-    require(others > 0, "while a replica was paused, the others answered no calls")
+    until = time.monotonic() + SHORT_PATIENCE
+    while not any(call.responded is not None and call.responded > since for call in fleet.history.calls):
+        require(time.monotonic() < until, "while a replica was paused, the others answered no calls")
+        time.sleep(LONGEST_TIMEOUT / 2)
     child.send(signal.SIGCONT)
     fleet.wait_for(200, slot)
     fleet.site.open(child.port(), slot)
