@@ -27,12 +27,12 @@ ON_ONE = {
     "significant": (
         {"a": TEN * 6, "b": [x + 2.0 for x in TEN * 6], "c": [x + 9.0 for x in TEN * 6], "random": [20.0] * 60},
         "On p, a has the lowest mean regret after 100 pulls: 5.5, 11 % of choosing arms at random. The difference is significant: "
-        "the closest, b, has more by 2 to 2 (95 %, paired, 60 replications).",
+        "the closest, b, has more by 2 (95 %, paired, 60 replications).",
     ),
     "significant, with few replications": (
         {"a": [1.0] * 8, "b": [3.0] * 8},
         "On p, a has the lowest mean regret after 100 pulls: 1, 2.0 % of choosing arms at random. The difference is significant: "
-        "the closest, b, has more by 2 to 2 (95 %, paired, 8 replications; intervals are too narrow with so few replications).",
+        "the closest, b, has more by 2 (95 %, paired, 8 replications; intervals are too narrow with so few replications).",
     ),
     "the interval has 0": (
         {"a": [1.0, 9.0] * 30, "b": [9.0, 1.5] * 30},
@@ -106,7 +106,7 @@ def test_a_rival_is_better_where_both_played():
     finals = {"a": [5.0] * 8, "b": [4.0] * 8 + [9.0] * 8}
     made = made_up.results({P: finals})
     assert verdict(made) == (
-        "On p, a has the lowest mean regret after 100 pulls: 5, 10 % of choosing arms at random. But b has less by 1 to 1 in the "
+        "On p, a has the lowest mean regret after 100 pulls: 5, 10 % of choosing arms at random. But b has less by 1 in the "
         "replications that both played (95 %, paired, 8 replications; intervals are too narrow with so few replications): "
         f"complete the run.{GIVEN} Incomplete: of 32 replications 8 are not played yet (run again to continue)."
     )

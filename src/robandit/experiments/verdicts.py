@@ -41,7 +41,7 @@ def _significance(best: str, rivals: Sequence[Row]) -> str:
     close = [row for row in rivals if row["verdict"] != "worse"]
     closest = close[0] if close else min(rivals, key=lambda row: row["difference_low"])
     n, name, low, high = (closest[key] for key in ("replications", "policy", "difference_low", "difference_high"))
-    interval = f"{number(low)} to {number(high)}"
+    interval = _range(low, high)
     basis = f"95 %, paired, {counted(n, 'replication')}{_too_narrow(n)}"
     if not close:
         return f"The difference is significant: the closest, {name}, has more by {interval} ({basis})."
@@ -52,8 +52,7 @@ def _significance(best: str, rivals: Sequence[Row]) -> str:
     others = [row["policy"] for row in close[1:]]
     nor = f" Nor is the difference from {listed(others)}." if others else ""
     if high < 0.0:  # one of the two lacks replications, so that their means are of others, too
-        by = f"{number(-high)} to {number(-low)}"
-        return f"But {name} has less by {by} in the replications that both played ({basis}): complete the run."
+        return f"But {name} has less by {_range(-high, -low)} in the replications that both played ({basis}): complete the run."
     if low > 0.0:
         losses = 100.0 * (1.0 - closest["wins"] - closest["ties"])
         return (
@@ -63,6 +62,11 @@ def _significance(best: str, rivals: Sequence[Row]) -> str:
     names = listed([name, *others])
     of_first = f" from {name}" if others else ""
     return f"The difference is not significant: {names} may be as good (difference{of_first} {interval}, {basis})."
+
+
+def _range(low: float, high: float) -> str:
+    """Return an interval, or one number if its ends look the same."""
+    return number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
 
 
 def _median(best: str, typical: Row, medians: Mapping[str, float]) -> str:
