@@ -443,7 +443,8 @@ signal.signal(signal.SIGALRM, handler)
 interrupts, bandit = 0, None
 while bandit is None:
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05 + 0.03 * (interrupts % 7))
+        if interrupts < 12:
+            signal.setitimer(signal.ITIMER_REAL, 0.05 + 0.03 * (interrupts % 7))
         bandit = rb.Bandit(["a", "b"], rb.UCB1(), compile="now")
         signal.setitimer(signal.ITIMER_REAL, 0)
     except Interrupt:
