@@ -2,7 +2,10 @@
 
 import os
 
+import pytest
+
 LONG = bool(os.environ.get("ROBANDIT_LONG_TESTS"))
+long_only = pytest.mark.skipif(not LONG, reason="`make test-long` runs it")
 FRONT = bool(os.environ.get("ROBANDIT_FRONT_TESTS"))
 """Whether to run the tests of tests/front that take long or need other programs, as `make front` does."""
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from helpers.amount import long_only
 from robandit.laws import Law, Pareto, StudentT
 from robandit.report.verify_figures import svg
 from robandit.verify.adakl_validity import STATEMENT, grid_cost, run
@@ -64,6 +65,7 @@ def test_a_coarse_grid_costs_more() -> None:
     assert grid_cost(QUICK) < 1.0 < grid_cost(QUICK, coarser=5)
 
 
+@long_only
 def test_the_same_seed_gives_the_same_numbers() -> None:
     first, other = (run(Effort(quick=True, seed=seed), laws=STUDENT).findings[3].measured for seed in (0, 1))
     assert run(QUICK, laws=STUDENT).findings[3].measured == first != other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from helpers.amount import long_only
 from robandit.report.verify_figures import svg
 from robandit.theory.adakl_bounds import width_constant
 from robandit.verify.adakl_width import LEMMAS, STATEMENT, run
@@ -33,6 +34,7 @@ def test_a_smaller_threshold_fails() -> None:
     assert broken["C2"].verdict == "holds"
 
 
+@long_only
 def test_a_smaller_tail_fails() -> None:
     assert findings(tail=2.0)["C2"].verdict == "fails"
 
@@ -43,5 +45,6 @@ def test_a_smaller_share_of_the_level_fails() -> None:
     assert broken["C1"].verdict == "holds"
 
 
+@long_only
 def test_without_deviations_the_second_moment_fails_too() -> None:
     assert findings(share=0.0)["D2"].verdict == "fails"

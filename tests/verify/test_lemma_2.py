@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from helpers.amount import long_only
 from robandit.estimators.adaptive import lemma_2
 from robandit.estimators.formulas.threshold import C
 from robandit.laws import Law, Pareto, StudentT
@@ -100,6 +101,7 @@ def test_the_constant_that_is_needed_is_a_quantile() -> None:
     assert case.over("paper", 0.99).measured == pytest.approx(0.03 / 0.2)
 
 
+@long_only
 def test_the_same_seed_gives_the_same_numbers() -> None:
     first, other = (run(Effort(quick=True, seed=seed), laws=STUDENT).figure.rows for seed in (0, 1))
     assert run(QUICK, laws=STUDENT).figure.rows == first != other

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.amount import long_only
 from robandit.estimators.formulas.threshold import C
 from robandit.verify.drawn_samples import clipped, roots
 from robandit.verify.proposition_10 import STATEMENT, doubling, run
@@ -69,6 +70,7 @@ def test_larger_steps_fail() -> None:
     assert {RATIO, SMALLEST, LIBRARY} <= failing(by(4.0))
 
 
+@long_only
 def test_smaller_steps_are_too_many() -> None:
     assert STEPS in failing(by(1.5))
 

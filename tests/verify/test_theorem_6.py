@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from helpers.amount import long_only
 from robandit.estimators.adaptive import theorem_6
 from robandit.verify.drawn_samples import roots
 from robandit.verify.statement import Effort, checked
@@ -27,6 +28,7 @@ def test_it_holds() -> None:
     assert plain.low < (1.0 - (639 / 640) ** 64) / 0.04 < plain.high
 
 
+@long_only
 def test_a_bound_a_tenth_as_wide_fails() -> None:
     narrow = run(QUICK, width=lambda level, n, eps, u: 0.1 * theorem_6(level, n, eps, u))
     assert narrow.findings[0].verdict == "fails"
