@@ -4,9 +4,9 @@
 
     python tests/client/faults.py --faults 1000
 
-Several workers decide and send rewards, one by one and in batches, until the proxy has made the given number of faults, most kinds of
-them, and the client has used its fallback and kept rewards. Then the proxy makes no more, the client delivers what it has kept, and the log of the server must have each reward exactly once, with its
-value and its arm.
+Several workers decide and send rewards, one by one and in batches, until the proxy has made the given number of faults, most kinds
+of them, and the client has used its fallback and kept rewards. Then the proxy makes no more, the client delivers what it has kept,
+and the log of the server must have each reward exactly once, with its value and its arm.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ async def done(result: Any) -> Any:
 
 
 class Enough:
-    """Whether a run has seen all that it is for. How soon depends on the speed of the machine, so a fixed length could miss something."""
+    """Whether a run has seen all that it is for. A fixed length could miss something on a slow machine."""
 
     def __init__(self, proxy: FaultProxy, ledger: Ledger, faults: int) -> None:
         self._proxy, self._ledger, self._faults = proxy, ledger, faults
