@@ -1,5 +1,6 @@
 """What is uploaded holds what users need and nothing else. `make package` also installs it."""
 
+import ast
 import os
 import re
 import runpy
@@ -132,6 +133,14 @@ def test_the_client_is_a_small_package_of_its_own(tmp_path):
     assert "Requires-Python: >=3.9" in said
     assert "Requires-Dist" not in said
     assert wheel.read(f"{about}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_client_has_the_syntax_of_its_oldest_python():
+    """`make package` runs it there, if the machine has that Python."""
+    for path in (ROOT / "client" / "src").rglob("*.py"):
+        ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
+    with pytest.raises(SyntaxError):
+        ast.parse("match 1:\n    case 1:\n        pass", feature_version=(3, 9))
 
 
 def test_the_version_is_the_same_everywhere():
