@@ -7,27 +7,29 @@ READY  := $(VENV)/.ready
 DOCS   := $(VENV)/.docs
 SERVE  := $(VENV)/.serve
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+# Both packages of this folder; append the extras of the second one.
+HERE   := --editable ./client --editable .
 # Byte code for our package and others, on all cores: pip uses one core, and takes three times as long. Not for their tests, for mypy,
 # which is machine code, for schemathesis, whose assertions pytest rewrites, and for what is imported by nobody or once.
-BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/(tests?|mypyc?|schemathesis|graphql|jedi|prompt_toolkit|wcwidth)/' $(VENV)/lib src
+BYTES  := $(BIN)/python -m compileall -qq -j 0 -x '/(tests?|mypyc?|schemathesis|graphql|jedi|prompt_toolkit|wcwidth)/' $(VENV)/lib src client/src
 
 .PHONY: help demo serve example precompiled test test-long test-quick front test-lowest test-newest check crash bench bench-service bench-dashboard coverage bench-peers mutate package docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(CORE): pyproject.toml constraints.txt
+$(CORE): pyproject.toml client/pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: install Python 3.11 or newer, or run make PYTHON=/path/to/python3"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Robandit needs Python 3.11 or newer, not $$($(PYTHON) --version); run make PYTHON=/path/to/python3.11"; exit 1; }
 	@echo "setting up $(VENV) (about half a minute, once)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) --editable .
+	@$(PIP) $(HERE)
 	@$(BYTES) || true
 	@touch $@
 
 $(READY): $(CORE)
 	@echo "adding the tools for development to $(VENV) (about half a minute, once)"
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) $(HERE)'[dev]'
 	@$(BYTES) || true
 	@touch $@
 
@@ -35,7 +37,7 @@ demo: $(CORE)  ## compare ten policies on a heavy-tailed problem; writes robandi
 	@$(BIN)/robandit compare
 
 $(SERVE): $(CORE)
-	@$(PIP) --editable '.[serve]'
+	@$(PIP) $(HERE)'[serve]'
 	@touch $@
 
 serve: $(SERVE)  ## run the decision service on http://127.0.0.1:8000; data in robandit.db
@@ -103,16 +105,16 @@ test-lowest:  ## run part of the tests with the lowest allowed versions of depen
 test-newest:  ## run the same part with the newest versions; PYTHON=/path/to/python3.13 selects another Python
 test-lowest test-newest:
 	@at=build/$@-$$($(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])') && $(PYTHON) -m venv --clear $$at && \
-		$$at/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINT) --editable '.[serve,test]' && \
+		$$at/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINT) $(HERE)'[serve,test]' && \
 		$$at/bin/python -m pip list --disable-pip-version-check && $$at/bin/python -m pytest -n auto --dist loadgroup $(PART)
 
 mutate:  ## mutation test of the estimators and AdaR-UCB: list small changes that no test detects (half an hour)
 	@$(PYTHON) -m venv build/mutate && build/mutate/bin/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable '.[dev]' cosmic-ray coverage
+		--constraint constraints.txt $(HERE)'[dev]' cosmic-ray coverage
 	@build/mutate/bin/python scripts/mutate.py estimators --share 0.035
 	@build/mutate/bin/python scripts/mutate.py adar-ucb --share 0.08
 
-package: $(READY)  ## build wheel and source distribution into dist/; test the wheel, with each extra, in empty environments (four minutes)
+package: $(READY)  ## build both packages into dist/; test the wheels, with each extra, in empty environments (four minutes)
 	@$(BIN)/python scripts/check_package.py
 
 # Two runs: compiled, and with hooks and kernels as plain Python (tests/helpers/interpreted.py), because a tracer sees no compiled line.
@@ -124,12 +126,12 @@ coverage: $(READY)  ## list the lines that no test runs, including compiled ones
 	-@$(BIN)/python -m coverage run -m pytest -n auto --dist loadgroup -p helpers.interpreted $(INTERPRETED)
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report --include='src/robandit/cli/*,src/robandit/report/*'
-	@$(BIN)/python -m coverage report --include='src/robandit/*' --omit='src/robandit/cli/*,src/robandit/report/*' --fail-under=95
+	@$(BIN)/python -m coverage report --include='src/robandit/*,client/src/*' --omit='src/robandit/cli/*,src/robandit/report/*' --fail-under=95
 
 INTERPRETED := tests/kernel/test_random.py tests/policies tests/estimators tests/laws tests/problems tests/simulate/test_simulate.py src/robandit/estimators src/robandit/laws
 
 $(DOCS): $(READY)
-	@$(PIP) --editable '.[docs]'
+	@$(PIP) $(HERE)'[docs]'
 	@touch $@
 
 # Each figure is drawn by docs/figures/NAME.py.

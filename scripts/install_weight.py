@@ -3,7 +3,7 @@
 ::
 
     python scripts/install_weight.py                         # the library and the command
-    python scripts/install_weight.py --extras cluster,river  # with extras
+    python scripts/install_weight.py --extras plot,cluster   # with extras
     python scripts/install_weight.py --constraints constraints.txt
 
 The environment is made in a temporary folder and removed afterwards. Sizes are what ``du`` counts: whole blocks of the file system.
@@ -95,17 +95,28 @@ def summed(name: str, rows: Iterable[Weight]) -> Weight:
 def main() -> None:
     """Make the environment, install into it and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--extras", default="", help="extras to install, such as cluster,river")
+    parser.add_argument("--extras", default="", help="extras to install, such as plot,cluster")
     parser.add_argument("--constraints", type=Path, help="a file of versions, such as constraints.txt")
     given = parser.parse_args()
     target = f"{ROOT}[{given.extras}]" if given.extras else str(ROOT)
+    client = str(ROOT / "client")
     versions = ["--constraint", str(given.constraints.resolve())] if given.constraints else []
     # A checkout on the path would shadow the installed package.
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}
     with tempfile.TemporaryDirectory(prefix="robandit-weight-") as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder) / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *versions, target]
+        install = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            *versions,
+            client,
+            target,
+        ]
         subprocess.run(install, check=True, cwd=folder, env=environment)
         where = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"]
         site_packages = subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip()

@@ -17,13 +17,14 @@ from robandit.client import AsyncClient, AsyncExperiment, Client, Experiment
 from robandit.errors import AssumptionWarning
 from robandit.estimators import adaptive_trimmed_mean, catoni_mean, sample_mean, trimmed_mean, truncated_mean
 from robandit.hints import close, guided
+from robandit_client.hints import CLIENT, EXPERIMENT
 
 OWNERS = [
     (rb.Bandit, hints.BANDIT),
-    (Client, hints.CLIENT),
-    (AsyncClient, hints.CLIENT),
-    (Experiment, hints.EXPERIMENT),
-    (AsyncExperiment, hints.EXPERIMENT),
+    (Client, CLIENT),
+    (AsyncClient, CLIENT),
+    (Experiment, EXPERIMENT),
+    (AsyncExperiment, EXPERIMENT),
 ]
 
 

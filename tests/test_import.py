@@ -8,6 +8,8 @@ import sys
 import pytest
 
 import robandit as rb
+import robandit.client
+import robandit_client
 from robandit.errors import InvalidInput
 
 HEAVY = [
@@ -86,21 +88,43 @@ print(*sys.modules.keys() - before)
 """
 
 
+ALONE = CLIENT.replace("robandit.client", "robandit_client").replace("robandit.errors", "robandit_client")
+
+
 def imported(code):
     """The packages that are not of the standard library, and the rooms of robandit, that a new process imports."""
     loaded = run(code).stdout.split()
-    assert "robandit" in loaded
     packages = {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names
     return packages, {name.split(".")[1] for name in loaded if name.startswith("robandit.")}
 
 
 @pytest.mark.parametrize(
-    "code",
-    ["import sys; before = set(sys.modules); import robandit.client; print(*sys.modules.keys() - before)", CLIENT],
-    ids=["import", "use"],
+    ("code", "packages", "rooms"),
+    [
+        (
+            "import sys; before = set(sys.modules); import robandit.client; print(*sys.modules.keys() - before)",
+            {"robandit", "robandit_client"},
+            {"client"},
+        ),
+        (CLIENT, {"robandit", "robandit_client"}, {"client", "errors"}),
+        (ALONE, {"robandit_client"}, set()),
+    ],
+    ids=["import", "use", "alone"],
 )
-def test_the_client_needs_only_the_standard_library(code):
-    assert imported(code) == ({"robandit"}, {"client", "errors", "hints", "wording"})
+def test_the_client_needs_only_the_standard_library(code, packages, rooms):
+    assert imported(code) == (packages, rooms)
+
+
+def test_robandit_and_its_client_have_the_same_names_and_errors():
+    assert all(getattr(rb.client, name) is getattr(robandit_client, name) for name in rb.client.__all__)
+    assert set(robandit_client.__all__) == {*rb.client.__all__, *robandit_client.errors.__all__}
+    for name in robandit_client.errors.__all__:
+        assert getattr(rb.errors, name) is getattr(robandit_client, name)
+        assert getattr(rb.errors, name).__module__ == "robandit.errors"
+    raised = rb.errors.Undelivered("left", reports=[1])
+    assert pickle.loads(pickle.dumps(raised)).reports == (1,)
+    code = "import pickle, robandit_client as c; print(type(pickle.loads(pickle.dumps(c.Undelivered('left')))))"
+    assert run(code).stdout == "<class 'robandit_client.errors.Undelivered'>\n"
 
 
 def test_the_client_works_without_numpy():

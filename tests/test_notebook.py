@@ -10,6 +10,7 @@ import pytest
 import robandit as rb
 from robandit import notebook
 from robandit.diagnostics.study import study
+from robandit.errors import InvalidInput
 from robandit.experiments import parse_spec, run
 from robandit.experiments.statistics import Findings
 from robandit.recorded import example
@@ -67,6 +68,13 @@ def test_plots_are_figures_that_a_notebook_displays(name):
     assert isinstance(figure, Figure)
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert all(axes.get_xlabel() and (axes.get_ylabel() or axes.get_yticklabels()) for axes in figure.axes)
+
+
+@pytest.mark.parametrize("name", ["result", "problem", "study", "bandit"])
+def test_without_matplotlib_a_plot_names_the_extra(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(InvalidInput, match=r'pip install "robandit\[plot\]"'):
+        PLOTTED[name]()
 
 
 def test_a_figure_shows_the_numbers_of_the_result():

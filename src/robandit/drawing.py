@@ -7,9 +7,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+
+from robandit.errors import InvalidInput
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,9 +44,21 @@ NOTEBOOK: dict[Any, Any] = {
 LINES = 8  # lines per figure, because more are hard to distinguish
 
 
+def can_draw() -> bool:
+    """Return whether Matplotlib is installed."""
+    return find_spec("matplotlib") is not None
+
+
+def check_can_draw() -> None:
+    """Raise `InvalidInput` unless Matplotlib is installed."""
+    if not can_draw():
+        raise InvalidInput('figures need Matplotlib, which is not installed: pip install "robandit[plot]"')
+
+
 @contextmanager
 def settings(others: dict[Any, Any] | None = None) -> Iterator[None]:
     """Use Matplotlib's defaults, `SETTINGS` and ``others``; restore the user's settings afterwards."""
+    check_can_draw()
     import matplotlib
 
     with matplotlib.rc_context():

@@ -42,7 +42,21 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-from robandit.wording import visible
+from robandit_client import errors as _client
+from robandit_client.errors import (
+    AccessDenied,
+    BatchError,
+    Conflict,
+    InvalidInput,
+    InvalidReward,
+    NotFound,
+    Overloaded,
+    RobanditError,
+    ServiceUnavailable,
+    Undelivered,
+)
+from robandit_client.errors import formatted as formatted
+from robandit_client.wording import visible
 
 __all__ = [
     "AccessDenied",
@@ -76,30 +90,9 @@ __all__ = [
     "VersionSkew",
 ]
 
-
-class RobanditError(Exception):
-    """The base class of every error that Robandit raises on purpose."""
-
-    def __init__(
-        self, message: str = "", *, parameter: str | None = None, value: Any = None, rule: str | None = None
-    ) -> None:
-        """Store the message, and the parameter, value and rule that it is about."""
-        super().__init__(message)
-        self.parameter = parameter
-        self.value = value
-        self.rule = rule
-
-
-class InvalidInput(RobanditError, ValueError):
-    """A value breaks a rule."""
-
-
-class AccessDenied(InvalidInput):
-    """The decision service does not accept the key, or the key does not allow the call. ``parameter`` is ``"key"``."""
-
-
-class InvalidReward(InvalidInput):
-    """A reward that no policy can learn from: NaN, infinite, not a number, or too large or small to square."""
+# Tracebacks, pickles and the documentation name the classes as they always have. Without Robandit, they name the client's module.
+for _name in _client.__all__:
+    getattr(_client, _name).__module__ = __name__
 
 
 class MeanUndefined(InvalidInput):
@@ -132,40 +125,6 @@ class UnavailableArm(RobanditError):
 
 class DecisionError(RobanditError):
     """A decision that is unknown, already rewarded or expired."""
-
-
-class NotFound(RobanditError):
-    """The decision service has no experiment, decision or key of this name."""
-
-
-class Conflict(RobanditError):
-    """An id or a name was used before with other content, or the state of an experiment does not allow the call."""
-
-
-class Overloaded(RobanditError):
-    """The decision service, or its client, cannot take more work now. The same call may succeed later."""
-
-
-class ServiceUnavailable(RobanditError):
-    """The decision service cannot be reached, or did not answer in time. The call may have been stored: repeat it with its id."""
-
-
-class Undelivered(RobanditError):
-    """A client of the decision service has reports that are not delivered, or were rejected. ``reports`` are these."""
-
-    def __init__(self, message: str = "", *, reports: Iterable[Any] = ()) -> None:
-        """Store the message and the reports."""
-        super().__init__(message)
-        self.reports = tuple(reports)
-
-
-class BatchError(RobanditError):
-    """The decision service rejected items of a batch. ``answers`` has an answer or an error for each item, in order."""
-
-    def __init__(self, message: str = "", *, answers: Iterable[Any] = ()) -> None:
-        """Store the message and the answers."""
-        super().__init__(message)
-        self.answers = tuple(answers)
 
 
 class StoreError(RobanditError):
@@ -218,18 +177,6 @@ class ExpiryWarning(UserWarning):
 
 class CompilationWarning(UserWarning):
     """The hooks of a live bandit cannot be compiled. It goes on, with the same decisions, but slowly."""
-
-
-def formatted(value: Any) -> str:
-    """Return the repr of a value for a message: on one line, printable, at most 80 characters."""
-    try:
-        # Names may differ only by spaces; the repr of other values may have several lines.
-        text = repr(value) if type(value) is str else " ".join(repr(value).split())
-    except (ValueError, RecursionError, MemoryError):  # an integer of thousands of digits, or a deeply nested list
-        return "a value that is too large to print"
-    except Exception:
-        return f"{type(value).__name__[:60]} object whose repr fails"
-    return visible(text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}")
 
 
 def excerpt(names: Iterable[Any]) -> str:

@@ -170,10 +170,8 @@ def check_writable(path: Path) -> None:
         raise FileError(f"{shown(path)} cannot be written: {reason(error)}") from error
 
 
-def check_folder(path: Path | None) -> None:
-    """Raise `FileError` unless this is a folder, or can become one; None is accepted."""
-    if path is None:
-        return
+def check_folder(path: Path) -> None:
+    """Raise `FileError` unless this is a folder, or can become one."""
     try:
         if path.is_file():
             raise FileError(f"{shown(path)} is a file: name a folder")

@@ -12,8 +12,8 @@ from helpers.bad_proxy import ANSWERS, FRAMES, WRONG, BadProxy, changed, mutated
 from helpers.clients import clients, eventually
 from helpers.serving import Server
 from robandit import errors
-from robandit.client import Client, Report, answers
-from robandit.client.http import Unexpected
+from robandit_client import Client, Report, answers
+from robandit_client.http import Unexpected
 
 QUICK = {"timeout": 0.25, "connect_timeout": 0.2, "read_timeout": 0.2}
 PATIENT = {"timeout": 60.0, "connect_timeout": 60.0, "read_timeout": 60.0}

@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from robandit.client.calls import FIRST_PAUSE, LONGEST_PAUSE, Caller
-from robandit.client.http import Broken, Response, Stale, parsed
-from robandit.client.wires import finished
 from robandit.errors import AccessDenied, Conflict, InvalidInput, NotFound, Overloaded, ServiceUnavailable
+from robandit_client.calls import FIRST_PAUSE, LONGEST_PAUSE, Caller
+from robandit_client.http import Broken, Response, Stale, parsed
+from robandit_client.wires import finished
 
 
 def answered(status=200, body=None, problem=None, reusable=True, parameter=None, rule=None, **headers):

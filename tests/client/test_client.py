@@ -14,10 +14,10 @@ from helpers.clients import clients, eventually
 from helpers.fault_proxy import FaultProxy
 from helpers.serving import Server
 from robandit import errors
-from robandit.client import AsyncClient, Client, Report, values
-from robandit.client.core import Availability
-from robandit.client.outbox import MOST_BYTES, MOST_ITEMS, Outbox, chunks
-from robandit.client.wires import finished
+from robandit_client import AsyncClient, Client, Report, values
+from robandit_client.core import Availability
+from robandit_client.outbox import MOST_BYTES, MOST_ITEMS, Outbox, chunks
+from robandit_client.wires import finished
 
 QUICK = {"timeout": 0.3, "connect_timeout": 0.2, "read_timeout": 0.2, "cooldown": 30.0}
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from robandit.client.http import (
+from robandit.errors import InvalidInput
+from robandit_client.http import (
     LONGEST_BODY,
     LONGEST_HEAD,
     Address,
@@ -14,7 +15,6 @@ from robandit.client.http import (
     path_of,
     request,
 )
-from robandit.errors import InvalidInput
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n" + b'{"a":"b c"}'
 CHUNKED = (

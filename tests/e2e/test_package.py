@@ -1,5 +1,6 @@
 """What is uploaded holds what users need and nothing else. `make package` also installs it."""
 
+import ast
 import os
 import re
 import runpy
@@ -16,12 +17,13 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import robandit
+import robandit_client
 from robandit.cli import application
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-FOLDERS = ("src", "tests", "docs", "examples", "benchmarks", "scripts", "deploy")
+FOLDERS = ("src", "client", "tests", "docs", "examples", "benchmarks", "scripts", "deploy")
 OTHERS = (
     ".dockerignore",
     ".gitignore",
@@ -119,7 +121,31 @@ def test_the_source_distribution_has_no_junk_and_all_that_its_tests_need(built):
         assert (unpacked / name).exists()
 
 
+def test_the_client_is_a_small_package_of_its_own(tmp_path):
+    (name,) = WheelBuilder(str(ROOT / "client")).build(directory=str(tmp_path), versions=["standard"])
+    assert Path(name).stat().st_size < 200_000
+    wheel = zipfile.ZipFile(name)
+    names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    folder = ROOT / "client" / "src"
+    assert names == {path.relative_to("client/src").as_posix() for path in tracked(folder / "robandit_client")}
+    about = f"robandit_client-{robandit.__version__}.dist-info"
+    said = wheel.read(f"{about}/METADATA").decode()
+    assert "Requires-Python: >=3.9" in said
+    assert "Requires-Dist" not in said
+    assert wheel.read(f"{about}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_client_has_the_syntax_of_its_oldest_python():
+    """`make package` runs it there, if the machine has that Python."""
+    for path in (ROOT / "client" / "src").rglob("*.py"):
+        ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
+    with pytest.raises(SyntaxError):
+        ast.parse("match 1:\n    case 1:\n        pass", feature_version=(3, 9))
+
+
 def test_the_version_is_the_same_everywhere():
+    assert robandit_client.__version__ == robandit.__version__
+    assert f"robandit-client=={robandit.__version__}" in PROJECT["dependencies"]
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     assert cited[1] == robandit.__version__
     changes = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -131,8 +157,11 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_declared():
     lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
     tested = dict(line.split("==") for line in lines if not line.startswith("#"))
     declared = {}
-    for text in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["serve"]]:
+    extras = PROJECT["optional-dependencies"]
+    for text in [*PROJECT["dependencies"], *extras["serve"], *extras["plot"]]:
         requirement = Requirement(text)
+        if requirement.name == "robandit-client":
+            continue
         (declared[requirement.name],) = [s.version for s in requirement.specifier if s.operator == ">="]
     assert declared
     assert {name: Version(tested[name]) for name in declared} == {n: Version(v) for n, v in declared.items()}

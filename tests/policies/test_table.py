@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import robandit as rb
+from robandit.errors import InvalidInput
 from robandit.policies.assumptions import FINITE_VARIANCE, NONPOSITIVE, NOTHING, Assumption
 from robandit.policies.comparison import DEFAULT, as_lines, as_markdown, compared
+from robandit.policies.facts import Facts
 
 SAME = "(1+eps)"
 WORST = f"K^(eps/{SAME}) (u T)^(1/{SAME})"
@@ -156,6 +158,20 @@ def test_it_is_printed(capsys):
     assert used == set(range(1, len(notes) + 1))
 
 
+def test_each_published_algorithm_has_a_source_and_no_text_has_a_confidence():
+    for policy in rb.policies.all_policies():
+        facts = policy.facts
+        assert bool(facts.source) == bool(facts.citation and not facts.citation.startswith("ours")), policy
+        text = f"{type(policy).__doc__} {facts.notes}"
+        assert not re.search(r"from\s+memory|confidence\s+0\.[5-9]", text), policy
+
+
+def test_an_unknown_source_is_refused():
+    with pytest.raises(InvalidInput) as refused:
+        Facts(source="hearsay")
+    assert refused.value.parameter == "source"
+
+
 def test_the_page_is_up_to_date():
     page = Path(__file__).parents[2] / "docs" / "policies" / "table.md"
     assert page.read_text() == as_markdown(rb.policies.all_policies()), (
@@ -179,6 +195,10 @@ def test_facts_can_be_copied(policy):
 def test_each_policy_has_one_line_that_says_when_to_use_it():
     lines = as_lines(rb.policies.all_policies()).splitlines()
     assert max(map(len, lines)) <= 80
+    end = next(i for i, line in enumerate(lines) if "algorithms, baselines included" in line)
+    lines, sources = lines[:end], " ".join(" ".join(lines[end:]).split())
+    assert "the authors' code: APE2, ClippedSGDUCB, LBSDA, MRAPE, MRUCB a secondary source: " in sources
+    assert "AdaRUCB" not in sources
     for cls in {type(policy) for policy in rb.policies.all_policies()}:
         assert cls.__dict__.get("use_when"), f"{cls.__name__} has no use_when"
         assert [line.split(maxsplit=1) for line in lines if line.split()[:1] == [cls.__name__]] == [

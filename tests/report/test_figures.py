@@ -11,6 +11,7 @@ import pytest
 import robandit as rb
 from helpers import made_up
 from helpers.made_up import problem
+from helpers.typed import printed
 from robandit.errors import FileError
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.results import Results
@@ -52,6 +53,22 @@ def test_files_and_their_bytes(played: Results, tmp_path: Path) -> None:
     assert {"UCB1", "Oracle (median 0)", "pulls", "costs, T = 300"} <= set(text)
     text = words(tmp_path / "a" / "costs-final.svg")
     assert {"UCB1", "Oracle", "regret", "median", "mean", "arms at random"} <= set(text)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", "--figures", "figures"],
+        ["run", "none.toml", "--figures", "a"],
+        ["estimators", "coverage", "--out", "."],
+    ],
+)
+def test_without_matplotlib_a_command_stops_before_it_runs(words: list[str], tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    out, err = printed(*words, cwd=tmp_path, code=1)
+    assert 'pip install "robandit[plot]"' in " ".join(err.split())
+    assert out == ""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_only_the_best_eight_are_drawn_and_the_title_says_so(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import re
+import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
@@ -59,6 +60,16 @@ def chosen(monkeypatch):
         monkeypatch.setattr("robandit.verify.statements", lambda names: given)
 
     return choose
+
+
+def test_without_matplotlib_the_page_has_no_figures_and_names_the_extra(chosen, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    chosen(statement("lemma-8", most=2.0))
+    command("lemma-8", quick=True, out=tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert page.count('pip install "robandit[plot]"') == 1
+    assert "<figure" not in page
+    assert json.loads((tmp_path / "page.json").read_text())["statements"][0]["figure"]["kind"] == "cases"
 
 
 def test_all_hold_and_files_are_written(chosen, tmp_path, capsys):

@@ -15,6 +15,7 @@ from robandit.cli.options import (
     Replications,
     Seed,
     Threads,
+    check_figures,
     chosen_policies,
     command_line,
     import_given,
@@ -67,12 +68,12 @@ def compare(
     from robandit.cli.terminal.run_bar import runbar
     from robandit.experiments.compare_plan import compared
     from robandit.experiments.runner import run
-    from robandit.files import check_folder, check_writable
+    from robandit.files import check_writable
 
     chosen = chosen_policies(policy, every)
     import_given(imports)
     check_writable(out)
-    check_folder(figures)
+    check_figures(figures)
     size: dict[str, Any] = {"horizon": horizon, "replications": replications, "seed": seed, "quick": quick}
     choices = {"import": imports, "problem": problem, "suite": suite, "policy": policy, "all": every}
     command = command_line("compare", **choices, **size)

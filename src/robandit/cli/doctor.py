@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-PACKAGES = ("numpy", "numba", "scipy", "polars", "rich", "cyclopts", "msgspec", "matplotlib")
+PACKAGES = ("robandit-client", "numpy", "numba", "scipy", "polars", "rich", "cyclopts", "msgspec", "matplotlib")
 
 
 def doctor() -> None:

@@ -116,13 +116,14 @@ def coverage(
     delta
         The allowed probability that the bounds fail, between 0 and 1.
     out
-        A folder for coverage.md, coverage.svg and coverage.csv; by default nothing is written.
+        A folder for coverage.md, coverage.svg and coverage.csv (needs robandit[plot]); by default nothing is written.
     """
     from rich.console import Console
 
     from robandit.cli.terminal.coverage import tables
     from robandit.cli.terminal.guard import write_line
     from robandit.cli.terminal.progress import steps
+    from robandit.drawing import check_can_draw
     from robandit.errors import FileError
     from robandit.experiments.coverage import CONTENDERS, LAWS
     from robandit.experiments.coverage import coverage as measure
@@ -131,6 +132,8 @@ def coverage(
 
     if out is not None and not os.path.isdir(out):  # Path.is_dir raises for names that are too long
         raise FileError(f"{shown(out)} is not a folder: create it first")
+    if out is not None:
+        check_can_draw()
     with steps("measuring coverage", len(LAWS) * len(sizes) * len(CONTENDERS)) as advance:
         frame = measure(sizes=sizes, delta=delta, trials=trials, seed=seed, advance=advance)
     for table in tables(frame, delta):

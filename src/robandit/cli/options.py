@@ -60,7 +60,8 @@ Quick = Annotated[
     Flag, Parameter(help="Run a tenth of the pulls and 20 replications. --horizon and --replications take precedence.")
 ]
 Figures = Annotated[
-    Path | None, Parameter(help="A folder for the report's figures, as PDF and SVG; by default none are written.")
+    Path | None,
+    Parameter(help="A folder for figures, as PDF and SVG (needs robandit[plot]); by default none are written."),
 ]
 RunFolder = Annotated[Path | None, Parameter(help="The run folder; by default the path of the spec without .toml.")]
 
@@ -73,6 +74,16 @@ Imports = Annotated[
         "code is run. Write its policies as 'mine:CapUCB(cap=3)'.",
     ),
 ]
+
+
+def check_figures(folder: Path | None) -> None:
+    """Raise an error now, not after the run, if figures cannot be drawn or written into this folder; None is accepted."""
+    from robandit.drawing import check_can_draw
+    from robandit.files import check_folder
+
+    if folder is not None:
+        check_can_draw()
+        check_folder(folder)
 
 
 def import_given(modules: list[str] | None) -> None:

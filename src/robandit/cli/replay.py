@@ -16,6 +16,7 @@ from robandit.cli.options import (
     Replications,
     Seed,
     Threads,
+    check_figures,
     chosen_policies,
     command_line,
     import_given,
@@ -79,11 +80,10 @@ def replay(
     from robandit.cli.run_folder import play_into
     from robandit.cli.terminal.progress import rows
     from robandit.experiments.replay_plan import replayed
-    from robandit.files import check_folder
 
     chosen = chosen_policies(policy, every)
     import_given(imports)
-    check_folder(figures)
+    check_figures(figures)
     choices = {"import": imports, "propensity": propensity, "mode": mode, "policy": policy, "all": every}
     size: dict[str, Any] = {"horizon": horizon, "replications": replications, "seed": seed}
     command = command_line("replay", file, **asdict(reading), **choices, **size, out=out, quick=quick)

@@ -6,7 +6,16 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from robandit.cli.options import Figures, Imports, OptionalInteger, RunFolder, Threads, command_line, import_given
+from robandit.cli.options import (
+    Figures,
+    Imports,
+    OptionalInteger,
+    RunFolder,
+    Threads,
+    check_figures,
+    command_line,
+    import_given,
+)
 
 if TYPE_CHECKING:
     from robandit.experiments.engines import Engine
@@ -50,9 +59,9 @@ def run(
     """
     from robandit.cli.run_folder import play_into, run_folder
     from robandit.experiments.spec import read_spec
-    from robandit.files import check_folder, read
+    from robandit.files import read
 
-    check_folder(figures)
+    check_figures(figures)
     cluster = {"scheduler": scheduler, "scheduler_file": scheduler_file, "workers": workers}
     context = _engine(engine, threads, cluster)
     import_given(imports)

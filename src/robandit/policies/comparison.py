@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable
+from typing import get_args
 
 from robandit.policies.base import Policy
+from robandit.policies.facts import Source
 from robandit.policies.formula import parsed
 
 DEFAULT = "AdaKLUCB"  # the policy of a live bandit
 LEGEND = (
     "Bounds are rates, without constants; sums are over the suboptimal arms. (matching): equal to the lower bound for known "
-    "eps and u, up to constants (instance-dependent) or logarithms (worst case). Adaptive: estimator / algorithm. *: not in "
-    "the paper's table."
+    "eps and u, up to constants (instance-dependent) or logarithms (worst case). Adaptive: estimator / algorithm. Source: "
+    "what the rule was written from (reconstructed: neither the paper's text nor its code was checked; -: ours, or no source "
+    "needed). *: not in the paper's table."
 )
 SYMBOLS = (
     r"In the bounds, $T$ is the number of pulls, $K$ the number of arms, $\varepsilon$ eps, $u$ and $v$ the bounds on the raw and "
@@ -54,8 +57,19 @@ def as_lines(policies: list[Policy]) -> str:
         lines = list(groups.values())[bool(policy.facts.knows)]
         lines.append(f"{cls.__name__:{width}}  {cls.use_when}".rstrip())
     text = "\n\n".join("\n".join([f"{head}. Use one when", *lines]) for head, lines in groups.items() if lines)
-    count = f"{count_algorithms(policies)} algorithms, baselines included."
+    count = f"{count_algorithms(policies)} algorithms, baselines included.\n{_sources(by_class)}"
     return f"{text}\n\n{count}\neps and u bound a moment: E|X|^(1+eps) <= u. Bounds and assumptions: --theory"
+
+
+def _sources(by_class: dict[type[Policy], Policy]) -> str:
+    """Return the classes that were not written from their papers: a line per source."""
+    lines = ["Written from their papers, except for our own and:"]
+    for source in get_args(Source):
+        names = [cls.__name__ for cls, policy in by_class.items() if policy.facts.source == source]
+        if names and source not in ("", "the paper"):
+            listed = ", ".join(sorted(names, key=str.lower))
+            lines.append(textwrap.fill(f"{source}: {listed}", 80, initial_indent="  ", subsequent_indent="    "))
+    return "\n".join(lines)
 
 
 def compared(policies: list[Policy]) -> tuple[list[dict[str, str]], list[str]]:
@@ -78,6 +92,7 @@ def _row(policy: Policy, notes: list[str]) -> dict[str, str]:
         "u-adaptive": " / ".join(flags[2:]) or "-",
         "assumption": str(facts.assumption) or "-",
         "must know": ", ".join(facts.knows) or "nothing",
+        "source": facts.source or "-",
     }
 
 
@@ -121,7 +136,7 @@ def _pieces(tex: str) -> list[str]:
 def as_text(policies: list[Policy]) -> str:
     """Return the table for a terminal, with three lines per algorithm because bounds are long."""
     rows, notes = compared(policies)
-    columns = ("algorithm", "name", "eps-adaptive", "u-adaptive", "must know", "assumption")
+    columns = ("algorithm", "name", "eps-adaptive", "u-adaptive", "must know", "source", "assumption")
     width = {name: max(len(name), *(len(row[name]) for row in rows)) for name in columns}
     lines = ["  ".join(name.ljust(width[name]) for name in columns).rstrip(), ""]
     for row in rows:
@@ -159,7 +174,12 @@ def as_markdown(policies: list[Policy]) -> str:
     for policy in sorted(policies, key=lambda policy: policy.name.lower()):
         facts, flags = policy.facts, ["yes" if flag else "no" for flag in (policy.facts.anytime, policy.facts.random)]
         calls.append([f"`{policy!r}`", *flags, facts.bound or "not proved", facts.citation or "-"])
-    lines += ["", "## How to call them", "", *_table(["policy", "anytime", "random", "regret bound", "source"], calls)]
+    lines += [
+        "",
+        "## How to call them",
+        "",
+        *_table(["policy", "anytime", "random", "regret bound", "reference"], calls),
+    ]
     return "\n".join(lines) + "\n"
 
 

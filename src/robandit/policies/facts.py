@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from robandit.policies.assumptions import NOTHING, Assumption
+from robandit.validation import choice
+
+Source = Literal["the paper", "the authors' code", "a secondary source", "reconstructed", ""]
 
 
 class Adaptive(NamedTuple):
@@ -39,6 +42,10 @@ class Facts:
     """Whether the two bounds match the lower bounds of the non-adaptive setting."""
     adaptive: Adaptive | None = None
     citation: str = ""
+    source: Source = ""
+    """What the rule was written from. "the paper": its text. "the authors' code": their public code; the text was not checked. "a
+    secondary source": a paper or a public implementation of others. "reconstructed": what is known about it, with constants derived
+    again; neither text nor code was checked. Empty: it is our own, or needs no source."""
     row: int = 0
     """Its row in Table 1 of the AdaR-UCB paper, from 1; 0 if it is not in the table."""
     title: str = ""
@@ -47,6 +54,7 @@ class Facts:
     """Footnotes on differences from the AdaR-UCB paper's table, with the reasons."""
 
     def __post_init__(self) -> None:
-        """Turn a string into an assumption."""
+        """Turn a string into an assumption, and check the source."""
+        choice(self.source, "source", get_args(Source), owner="Facts")
         if not isinstance(self.assumption, Assumption):
             object.__setattr__(self, "assumption", Assumption(self.assumption, self.assumption))

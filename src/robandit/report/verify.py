@@ -6,10 +6,12 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from robandit.drawing import can_draw
 from robandit.files import write_atomically
 from robandit.report.pieces import document, escaped, versions
 from robandit.report.verify_figures import svg
 from robandit.verify import Effort, Outcome
+from robandit.verify.statement import Evidence
 from robandit.wording import counted
 
 FORMAT_VERSION = 2
@@ -61,6 +63,8 @@ cannot refute it.</p>"""
 {"".join(_section(o) for o in outcomes)}
 <h2>Reproduce this page</h2>
 <p><code>{escaped(command)}</code>, with {escaped(used)}.</p>"""
+    if not can_draw():
+        header += '\n<p>Without figures, which need Matplotlib: <code>pip install "robandit[plot]"</code>.</p>'
     return document("Statements, checked", header, main, styles=("verify.css",))
 
 
@@ -77,10 +81,14 @@ def _section(outcome: Outcome) -> str:
 <p>Run: {escaped(ran.ran)}</p>
 <table>{_head("claim", "measured", "predicted", "verdict")}<tbody>
 {rows}</tbody></table>
-<figure role="img" aria-label="{escaped(ran.caption)}">
-{svg(ran.figure, statement.key)}
-<figcaption>{escaped(ran.caption)}</figcaption></figure>
+{_figure(ran, statement.key) if can_draw() else ""}
 """
+
+
+def _figure(ran: Evidence, key: str) -> str:
+    return f"""<figure role="img" aria-label="{escaped(ran.caption)}">
+{svg(ran.figure, key)}
+<figcaption>{escaped(ran.caption)}</figcaption></figure>"""
 
 
 def _head(*columns: str) -> str:

@@ -25,7 +25,8 @@ from robandit.cli.terminal.tables import Board
 from robandit.experiments import Store, run
 from robandit.experiments.results import Failure
 from robandit.experiments.store import _checksum
-from robandit.wording import INVISIBLE, visible
+from robandit.wording import visible
+from robandit_client.wording import INVISIBLE
 
 # Red, a bell, back to the start of the line, clear the screen (CSI of C1), a forged line, text from right to left.
 NASTY = "x\x1b[31m\x07\r\x9b2J\nrobandit: done\u202egnp\u2028\x85"

@@ -121,6 +121,7 @@ class AdaRUCB(TwoStreams, Policy):
         matches=(True, True),
         adaptive=Adaptive(True, True, True, True),
         citation="Genalti, Marsigli, Gatti, Metelli 2024",
+        source="the paper",
         row=13,
         title="AdaR-UCB",
         notes=(

@@ -84,7 +84,7 @@ class EpsilonGreedy(IndexPolicy):
     label = "epsilon-greedy"
     columns = ("mean",)
     row_length = 3
-    about = Facts(random=True, citation="Sutton, Barto 1998")
+    about = Facts(random=True, citation="Sutton, Barto 1998", source="a secondary source")
 
     def validate(self) -> None:
         """Check that epsilon is a probability."""

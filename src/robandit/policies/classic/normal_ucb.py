@@ -23,8 +23,8 @@ class NormalUCB(MomentsPolicy):
     Guarantee
     ---------
     If all arms are normal, regret grows as the sum over arms of ``2 gap / log(1 + gap^2/variance) log T``, which no policy beats.
-    Requires no prior knowledge. Anytime and deterministic. Every arm is pulled three times first. The algorithm was written from
-    memory, not checked against the paper's text (confidence 0.88).
+    Requires no prior knowledge. Anytime and deterministic. Every arm is pulled three times first. The rule is
+    reconstructed: it was not checked against the paper's text.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class NormalUCB(MomentsPolicy):
         bound="Cowan et al., 2018",
         instance="sum gap / log(1 + gap^2/variance) log T",
         citation="Cowan, Honda, Katehakis 2018",
-        notes=("From memory, not checked against the paper's text.",),
+        source="reconstructed",
     )
 
     @staticmethod

@@ -54,6 +54,7 @@ class UCB1(IndexPolicy):
         worst="scale sqrt(K T log T)",
         notes=("Scale 1 by default; if rewards are unbounded, no scale is valid, and it serves as a control.",),
         citation="Auer, Cesa-Bianchi, Fischer 2002",
+        source="a secondary source",
     )
 
     def validate(self) -> None:

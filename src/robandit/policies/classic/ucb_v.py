@@ -90,6 +90,7 @@ class UCBV(MomentsPolicy):
         bound="Audibert et al., 2009",
         instance="sum (variance/gap + range) log T",
         citation="Audibert, Munos, Szepesvari 2009",
+        source="a secondary source",
     )
 
     @property

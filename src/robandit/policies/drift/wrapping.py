@@ -82,7 +82,9 @@ class Wrapping:
         inner: Facts = self.of.facts
         title = f"{inner.title} {self.suffix}"
         none: dict[str, Any] = {"bound": "", "instance": "", "worst": "", "matches": (None, None), "row": 0}
-        return dataclasses.replace(inner, title=title, citation=own.citation, notes=own.notes, **none)
+        return dataclasses.replace(
+            inner, title=title, citation=own.citation, source=own.source, notes=own.notes, **none
+        )
 
     respects_allowed: ClassVar[Any] = _inner("respects_allowed")
     grows: ClassVar[Any] = property(lambda self: growing_fields(self.of))

@@ -126,6 +126,7 @@ class KLinfUCB(KeepsRewards, IndexPolicy):
         matches=(True, None),
         adaptive=Adaptive(True, False, True, False),
         citation="Agrawal, Juneja, Koolen 2021",
+        source="the paper",
         row=5,
         notes=(
             "KLinf(law, m) is the least divergence from the law to one with E|X|^(1+eps) <= u and mean at least m. As "

@@ -73,8 +73,8 @@ class APE2(Perturbed, Policy):
     ---------
     It pulls the arm with the largest mean + c G / n^(eps/(1+eps)), with n rewards and G drawn for each arm and round.
     Worst-case regret of order K^(eps/(1+eps)) (u T)^(1/(1+eps)) log T e^u, with Pareto or Frechet perturbations and alpha =
-    lambda = log K (as far as we know). Requires eps. Anytime and randomised. The rule is that of the authors' code (confidence
-    0.95). The parameters for which the theory holds are from memory, not checked against the text (0.85). For Pareto and Frechet
+    lambda = log K (as far as we know). Requires eps. Anytime and randomised. The rule is that of the authors' code.
+    The parameters for which the theory holds were not checked against the text. For Pareto and Frechet
     the theory requires lambda >= alpha. The first case above, which is the setting of the authors' experiments, violates this.
 
     Examples
@@ -106,6 +106,7 @@ class APE2(Perturbed, Policy):
         matches=(False, False),
         adaptive=Adaptive(False, False, True, True),
         citation="Lee, Yang, Lim, Oh 2020",
+        source="the authors' code",
         row=6,
         notes=(
             "APE^2: its bounds depend on the law of the perturbation. These are printed in the AdaR-UCB paper, and seem to be "

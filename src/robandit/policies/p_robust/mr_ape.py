@@ -52,7 +52,7 @@ class MRAPE(Perturbed, Policy):
     ---------
     It pulls the arm with the largest mean + 2 c G log(max(T/(K n), 1)) / n^(eps/(1+eps)), with n rewards, K arms and G uniform
     on (0, 1]. Worst-case regret of order K^(eps/(1+eps)) (u T)^(1/(1+eps)) e^u. Requires eps. Needs the horizon T in advance.
-    Randomised. The rule is that of the authors' code, not checked against the journal's text (confidence 0.85). The factor 2 is our
+    Randomised. The rule is that of the authors' code, not checked against the journal's text. The factor 2 is our
     reading of their parameters. Their variant with G = 0 or 1 is not included.
 
     Examples
@@ -86,6 +86,7 @@ class MRAPE(Perturbed, Policy):
         matches=(False, False),
         adaptive=Adaptive(False, False, True, True),
         citation="Lee, Lim 2022",
+        source="the authors' code",
         row=7,
         notes=("MR-APE: rule and constants are those of the authors' code, not checked against the text.",),
     )

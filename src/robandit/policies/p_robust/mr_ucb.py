@@ -75,7 +75,7 @@ class MRUCB(PRobust, IndexPolicy):
     ---------
     The index is mean + c log(max(T/(K n), 1)) / n^(eps/(1+eps)) with n rewards and K arms. Worst-case regret of order
     K^(eps/(1+eps)) (u T)^(1/(1+eps)) e^u, as for MR-APE. Requires eps. Needs the horizon T in advance. Deterministic. The rule and
-    the default c_est = 0.1 are those of the authors' code. They and the rate were not checked against the text (confidence 0.85).
+    the default c_est = 0.1 are those of the authors' code. They and the rate were not checked against the text.
 
     Examples
     --------
@@ -106,6 +106,7 @@ class MRUCB(PRobust, IndexPolicy):
         matches=(None, False),
         adaptive=Adaptive(False, False, True, True),
         citation="Lee, Lim 2022",
+        source="the authors' code",
         notes=(
             "MR-UCB: rule and constants are those of the authors' code, and the rate is assumed to be MR-APE's; neither was "
             "checked against the text.",

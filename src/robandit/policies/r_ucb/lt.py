@@ -21,7 +21,7 @@ class RUCBLT(Growing, IndexPolicy):
     f
         The factor in ``mean + sqrt(f(t) log t / n)``: ``"log_squared"``, ``"log"``, ``"log_log"`` or ``"corollary"`` (see
         :mod:`robandit.policies.r_ucb.growth`). The paper has no default for this policy. ``"log_squared"`` is the choice of its
-        experiment with R-UCB-TEA (confidence 0.6).
+        experiment with R-UCB-TEA.
 
     Guarantee
     ---------
@@ -52,6 +52,7 @@ class RUCBLT(Growing, IndexPolicy):
         bound="Ashutosh et al., 2021",
         instance="sum f(T)/gap log T",
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
+        source="the paper",
         notes=(INPUTS,),
     )
 

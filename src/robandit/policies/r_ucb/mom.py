@@ -102,6 +102,7 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
         matches=(False, None),
         adaptive=Adaptive(True, True, True, True),
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
+        source="the paper",
         row=12,
         notes=(
             INPUTS,

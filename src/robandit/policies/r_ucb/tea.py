@@ -81,7 +81,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
     ---------
     For T with 3 u log f(T) < 2 f(T)^eps, and gaps above 2 / log f(T), regret is at most of the order of the sum over arms of ``f(T)
     / (1 - 2/(gap log f(T))) log T``. Requires no prior knowledge. Anytime and deterministic. The rule was checked against the
-    paper. The default ``"log_squared"`` has confidence 0.6.
+    paper.
 
     Examples
     --------
@@ -109,6 +109,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
         matches=(False, None),
         adaptive=Adaptive(True, True, True, True),
         citation="Ashutosh, Nair, Kagrecha, Jagannathan 2021",
+        source="the paper",
         row=11,
         notes=(INPUTS,),
     )

@@ -60,6 +60,7 @@ class MARS(Resampled, Policy):
             "`limit` pulls, because a run of T takes T^2 (log T)^2 steps.",
         ),
         citation="Khorasani, Weyer 2023",
+        source="a secondary source",
     )
 
     def _seconds(self, horizon: int) -> float:

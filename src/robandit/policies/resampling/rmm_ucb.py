@@ -74,6 +74,7 @@ class RMMUCB(Resampled, Policy):
             'definition is used unless median="printed".',
         ),
         citation="Tamas, Szentpeteri, Csaji 2025",
+        source="the paper",
     )
 
     def validate(self) -> None:

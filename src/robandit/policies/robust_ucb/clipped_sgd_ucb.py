@@ -97,7 +97,7 @@ class ClippedSGDUCB(IndexPolicy):
     Claimed in the paper's abstract: worst-case regret of order ``log(T) sqrt(K T log T)``, if the noise of every arm is symmetric,
     with or without a mean. Requires a bound on the size of the arms' locations. Needs the horizon T in advance. Randomised only by
     the smoothing. The rule and its constants are those of the paper's code (which does not count the next pull in t), not checked
-    against the text (confidence 0.90). The proof was not checked either, and may not cover the ``coeff`` of the experiments.
+    against the text. The proof was not checked either, and may not cover the ``coeff`` of the experiments.
 
     Examples
     --------
@@ -139,6 +139,7 @@ class ClippedSGDUCB(IndexPolicy):
             "the text.",
         ),
         citation="Dorn, Katrutsa, Latypov, Pudovikov 2024",
+        source="the authors' code",
     )
 
     def validate(self) -> None:

@@ -106,6 +106,7 @@ class ForceMoM(KeepsSums, Policy):
         matches=(False, False),
         adaptive=Adaptive(True, True, True, True),
         citation="Dewasurendra 2026",
+        source="the paper",
         notes=(
             "ForceMoM: a preprint of July 2026, not peer reviewed. No policy that is adaptive without an assumption can match the "
             "bounds of the non-adaptive setting; for rho <= 2/3 no other such policy can have both exponents lower.",

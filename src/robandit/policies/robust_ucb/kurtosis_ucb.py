@@ -98,7 +98,7 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
     Guarantee
     ---------
     Regret grows as ``sum_i (kappa - 1 + Var_i / gap_i^2) gap_i log T``. Requires kappa. Anytime and deterministic. The rule and its
-    constants are from memory, not checked against the text (confidence 0.70).
+    constants are reconstructed: they were not checked against the paper's text.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
         bound="Lattimore 2017",
         instance="sum (kappa - 1 + Var/gap^2) gap log T",
         citation="Lattimore 2017",
-        notes=("The rule is from memory, not checked against the text.",),
+        source="reconstructed",
     )
 
     def validate(self) -> None:

@@ -71,7 +71,7 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
     ---------
     Regret is at most of the order ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` in the worst case, and ``sum_i log(T gap_i^((1+eps)/eps) /
     K) / gap_i^(1/eps)`` on an instance (with u = 1). Requires eps and u. Needs the horizon in advance. Deterministic. The rule is
-    from memory, not checked against the paper's text (confidence 0.80). The factor u^(1/(1+eps)) follows from the units.
+    reconstructed: it was not checked against the paper's text. The factor u^(1/(1+eps)) follows from the units.
 
     Examples
     --------
@@ -105,8 +105,8 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
         matches=(True, True),
         adaptive=Adaptive(False, False, False, False),
         citation="Wei, Srivastava 2021",
+        source="reconstructed",
         row=4,
-        notes=("From memory, not checked against the paper's text.",),
     )
 
     def validate(self) -> None:

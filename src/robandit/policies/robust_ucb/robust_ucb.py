@@ -27,6 +27,7 @@ _FACTS = {
         instance="sum (u/gap)^(1/eps) log T",
         worst="K^(eps/(1+eps)) (u T)^(1/(1+eps)) (log T)^(eps/(1+eps))",
         adaptive=Adaptive(False, False, False, False),
+        source="a secondary source",
         row=1,
         title="Robust UCB - TM",
     ),
@@ -36,6 +37,7 @@ _FACTS = {
         instance="sum (v/gap)^(1/eps) log T",
         worst="K^(eps/(1+eps)) (v T)^(1/(1+eps)) (log T)^(eps/(1+eps))",
         adaptive=Adaptive(True, False, True, False),
+        source="a secondary source",
         row=2,
         title="Robust UCB - MoM",
         notes=_CENTRED,
@@ -47,6 +49,7 @@ _FACTS = {
         instance="sum (v/gap + gap) log T",
         worst="sqrt(v K T log T) + sum gap log T",
         adaptive=Adaptive(False, False, True, False),
+        source="reconstructed",
         row=3,
         title="Robust UCB - Catoni",
         notes=_CENTRED,
@@ -83,7 +86,7 @@ class RobustUCB(Policy):
     Regret grows as ``sum_i (u / gap_i)^(1/eps) log T`` and at worst as ``K^(eps/(1+eps)) (u T)^(1/(1+eps)) (log
     T)^(eps/(1+eps))``, with v in place of u for the median of means. For Catoni's estimator it grows as ``sum_i (v / gap_i + gap_i)
     log T``. Requires eps and u or v (Catoni: only v). Anytime and deterministic. The rules of the first two were checked against
-    two implementations that cite the paper. The tuning of Catoni's is from memory, re-derived from his bound (confidence 0.92).
+    two implementations that cite the paper. The tuning of Catoni's was derived again from his bound, not checked against the text.
 
     Examples
     --------

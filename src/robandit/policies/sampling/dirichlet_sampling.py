@@ -70,6 +70,7 @@ _FACTS = {
         assumption=LIGHT_TAILS,
         bound="that of Baudry, Saux and Maillard for RDS",
         instance="log T log log T",
+        source="reconstructed",
         title="Dirichlet sampling, robust",
         notes=("The constant depends on the laws of the arms. The bound does not cover heavy tails.",),
     ),
@@ -79,6 +80,7 @@ _FACTS = {
         assumption=BOUNDED_ABOVE,
         bound="that of Baudry, Saux and Maillard for BDS",
         instance="sum gap/KLinf(arm, best mean) log T",
+        source="a secondary source",
         title="Dirichlet sampling, bounded",
         notes=("KLinf is over the laws of rewards of at most `upper`.",),
     ),
@@ -139,7 +141,7 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
     ``"robust"``: regret grows slightly faster than log T, as log T log log T, for light tails. Nothing is proved for heavy tails.
     Requires nothing, or the upper bound. Anytime and randomised. Of the paper only the abstract was available, which confirms the
     logarithmic and the slightly worse rates. The duels were checked against a public implementation of BDS for Bernoulli rewards
-    (github.com/DataWraith/banditbench): leader, equal counts, b = upper. The robust bonus, its rho and log log T are from memory.
+    (github.com/DataWraith/banditbench): leader, equal counts, b = upper. The robust bonus, its rho and log log T are reconstructed.
 
     Examples
     --------

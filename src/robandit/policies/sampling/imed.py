@@ -35,7 +35,7 @@ from robandit.validation import choice, finite, invalid, positive
 COUNT, LOG, SHIFT, MEAN, SUM = 0, 1, 2, 3, 4
 ABOVE = 0  # in ``run``: rewards above ``upper``
 
-_imed = partial(Facts, citation="Honda, Takemura 2015")
+_imed = partial(Facts, citation="Honda, Takemura 2015", source="reconstructed")
 _FACTS = {
     "gaussian": _imed(
         knows=("scale",),

@@ -105,8 +105,8 @@ class LBSDA(Rounds, KeepsSums, Policy):
 
     The duels, the limited memory and the rules for the window are those of the authors' public code (github.com/YRussac/LB-SDA).
     Of the paper only the abstract was available. It confirms optimality, also with a limited memory, and the known number of
-    changes; the tuning of the window and its rate are from memory. The code forces arms with fewer than ``(log r)^(1/3)`` rewards,
-    or ``(log window)^(1/3)``, and names the square root as the other option, which is used here with "at most".
+    changes; the tuning of the window and its rate are reconstructed. The code forces arms with fewer than ``(log r)^(1/3)``
+    rewards, or ``(log window)^(1/3)``, and names the square root as the other option, which is used here with "at most".
 
     The rules for a window, where all counts are of rewards in the window: Every arm with at most ``sqrt(log window)`` rewards is
     pulled, whether or not it has fewer than the leader. An arm with more rewards than the leader duels with all of the leader's.
@@ -141,6 +141,7 @@ class LBSDA(Rounds, KeepsSums, Policy):
         bound="that of Baudry, Russac and Cappe",
         instance="sum gap/KLinf(arm, best mean) log T",
         citation="Baudry, Russac, Cappe 2021",
+        source="the authors' code",
         notes=("KLinf is over the exponential family of the arms. The bound does not cover heavy tails.",),
     )
 

@@ -41,6 +41,7 @@ _FACTS = {
         instance="sum scale^2 / gap log T",
         worst="scale sqrt(K T log T)",
         citation="Maillard 2013; Bian, Jun 2022",
+        source="reconstructed",
         title="Maillard sampling",
         notes=("Scale 1 by default; if rewards are heavy-tailed, no scale is valid, and it serves as a control.",),
     ),
@@ -52,6 +53,7 @@ _FACTS = {
         instance="sum gap / KLinf(arm, best mean) log T",
         worst="range sqrt(K T log K) + range K log T",
         citation="Qin, Jun, Zhang 2023",
+        source="reconstructed",
         title="KL Maillard sampling",
         notes=(
             "Here KLinf(law, m) is the divergence of coins whose means are those of the law and m, as shares of the interval.",
@@ -105,7 +107,7 @@ class MaillardSampling(Policy):
     rewards are sub-Gaussian. Requires the scale. ``"bounded"``: as the sum over arms of ``gap / KL log T``, and at worst as ``range
     sqrt(K T log K) + range K log T`` with range = upper - lower, if rewards are in the interval. Requires the interval. Anytime and
     randomised. Every arm is pulled once first. Memory is constant per arm. The bounds are from the abstracts of both papers; the
-    rules are as the papers define them, from memory (confidence 0.95).
+    rules are reconstructed: they were not checked against the papers' texts.
 
     Examples
     --------

@@ -36,7 +36,7 @@ from robandit.policies.classic.uniform import allowed_arms
 from robandit.policies.facts import Facts
 
 Weight = Callable[[float, float], float]
-huang_facts = partial(Facts, random=True, assumption=NONPOSITIVE, citation="Huang, Dai, Huang 2022")
+huang_facts = partial(Facts, random=True, assumption=NONPOSITIVE, citation="Huang, Dai, Huang 2022", source="the paper")
 
 # Fields of ``root``: m and the smallest loss, now and at the last decision, and the largest possible m.
 ROOT, LOW, START, START_LOW, TOP = 0, 1, 2, 3, 4

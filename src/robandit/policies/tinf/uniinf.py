@@ -74,8 +74,8 @@ class UniINF(Leader, Policy):
     so its mean is at most 0), then for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret is at worst
     ``K^(eps/(1+eps)) (u T)^(1/(1+eps))`` up to logarithms, also against adversaries, and at most
     ``K (u/gap)^(1/eps) log T`` up to another logarithm, with the smallest gap, on random rewards with a unique best arm. Needs the
-    horizon in advance. Randomised. Algorithm and guarantee are from memory, with re-derived constants, not checked against the text
-    (confidence 0.88).
+    horizon in advance. Randomised. Algorithm and guarantee are reconstructed, with constants derived again; they were not checked
+    against the paper's text.
 
     Examples
     --------
@@ -105,9 +105,10 @@ class UniINF(Leader, Policy):
         matches=(False, True),
         adaptive=Adaptive(True, True, True, True),
         citation="Chen, Huang, Dai, Huang 2025",
+        source="reconstructed",
         notes=(
-            "From memory, with constants re-derived; not checked against the paper's text. One log T of each bound stands for "
-            "a logarithm of T, K and u. The instance-dependent bound assumes that the best arm is unique.",
+            "One log T of each bound stands for a logarithm of T, K and u. The instance-dependent bound assumes that the best "
+            "arm is unique.",
         ),
     )
 

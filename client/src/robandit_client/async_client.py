@@ -1,4 +1,4 @@
-"""The client for asyncio. It does the same as the blocking one; `robandit.client.client` describes the details."""
+"""The client for asyncio. It does the same as the blocking one; `robandit_client.client` describes the details."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Literal
 
-from robandit.client.core import Core, decision_id, latency, log, request_of, settings_of, unsent
-from robandit.client.values import Decision, DecisionRequest, Rejection, Report, Reward, checked_text, checked_value
-from robandit.client.wires import Streams
-from robandit.errors import RobanditError, Undelivered
-from robandit.hints import CLIENT, EXPERIMENT, guided, other_names
+from robandit_client.core import Core, add_note, decision_id, latency, log, request_of, settings_of, unsent
+from robandit_client.errors import RobanditError, Undelivered
+from robandit_client.hints import CLIENT, EXPERIMENT, guided, other_names
+from robandit_client.values import Decision, DecisionRequest, Rejection, Report, Reward, checked_text, checked_value
+from robandit_client.wires import Streams
 
 
 @guided
@@ -58,7 +58,7 @@ class AsyncClient:
             max_waiting=max_waiting,
             wake=self._wake,
         )
-        self._at_once = asyncio.Event()
+        self._at_once: asyncio.Event | None = None  # before Python 3.10, a new one needs an event loop
         self._task: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -138,7 +138,7 @@ class AsyncClient:
         except Undelivered as undelivered:
             if error is None:
                 raise
-            error.add_note(f"robandit.client: {undelivered}")
+            add_note(error, f"robandit.client: {undelivered}")
 
     # --- delivery in the background -----------------------------------------------------------------------------------
 
@@ -150,7 +150,7 @@ class AsyncClient:
         if self._task is None or self._task.done() or self._task.get_loop() is not loop:
             self._at_once = asyncio.Event()
             self._task = loop.create_task(self._deliver(self._at_once))
-        elif at_once:
+        elif at_once and self._at_once is not None:
             self._at_once.set()
 
     async def _deliver(self, at_once: asyncio.Event) -> None:
@@ -164,7 +164,7 @@ class AsyncClient:
                 if failures == 1:
                     unexpected = not isinstance(error, RobanditError)
                     log.warning("reports wait for the service: %s", error, exc_info=unexpected)
-                with suppress(TimeoutError):
+                with suppress(asyncio.TimeoutError):  # a TimeoutError since Python 3.11
                     await asyncio.wait_for(at_once.wait(), self._core.caller.pause(failures + 1))
                 at_once.clear()
 
@@ -252,6 +252,6 @@ class AsyncExperiment:
                 try:
                     await self.reward(decision, on_error)
                 except RobanditError as failure:
-                    error.add_note(unsent(failure))
+                    add_note(error, unsent(failure))
             raise
         await self.reward(decision, latency(time.perf_counter() - start, self._minimize))

@@ -1,6 +1,6 @@
 """What both clients do: decide, reward, keep what cannot be delivered, and deliver it later.
 
-Written as coroutines. Those of the blocking client never wait; see `robandit.client.wires`.
+Written as coroutines. Those of the blocking client never wait; see `robandit_client.wires`.
 """
 
 from __future__ import annotations
@@ -8,18 +8,30 @@ from __future__ import annotations
 import json
 import logging
 import random
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, Union
 
-from robandit.client.answers import arms_of, decision_of, delivery_of, experiment_of, items_of, reward_of
-from robandit.client.calls import Caller
-from robandit.client.http import Unexpected, checked_key, parsed, path_of
-from robandit.client.locks import ProcessLock
-from robandit.client.outbox import MOST_ITEMS, Outbox, chunks, joined
-from robandit.client.values import (
+from robandit_client.answers import arms_of, decision_of, delivery_of, experiment_of, items_of, reward_of
+from robandit_client.calls import Caller
+from robandit_client.errors import (
+    AccessDenied,
+    BatchError,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    RobanditError,
+    ServiceUnavailable,
+    Undelivered,
+    formatted,
+)
+from robandit_client.http import Unexpected, checked_key, parsed, path_of
+from robandit_client.locks import ProcessLock
+from robandit_client.outbox import MOST_ITEMS, Outbox, chunks, joined
+from robandit_client.values import (
     Decision,
     DecisionRequest,
     Report,
@@ -35,26 +47,15 @@ from robandit.client.values import (
     invalid,
     new_id,
 )
-from robandit.client.wires import Wire
-from robandit.errors import (
-    AccessDenied,
-    BatchError,
-    InvalidInput,
-    NotFound,
-    Overloaded,
-    RobanditError,
-    ServiceUnavailable,
-    Undelivered,
-    formatted,
-)
-from robandit.wording import counted
+from robandit_client.wires import Wire
+from robandit_client.wording import counted
 
 log = logging.getLogger("robandit.client")
 
 AWAY = (ServiceUnavailable, Overloaded)
 """The errors of a service that may answer later."""
 
-Refused = dict[tuple[str, bool] | ReportKey, RobanditError]
+Refused = dict[Union[tuple[str, bool], ReportKey], RobanditError]
 """What a delivery leaves for the next one: the choices or the rewards of an experiment, or a single report; and why."""
 
 Result = TypeVar("Result")
@@ -204,7 +205,7 @@ class Core:
         readers = [_reader(name, request) for request in requests]
         answers = await self._send(name, "decision", bodies, readers, all(arm is not None for arm in chosen))
         answers = await self._confirmed(name, requests, answers, self.timeout)
-        made = [_caught(self._or_fallback, name, *each) for each in zip(requests, answers, chosen, strict=True)]
+        made = [_caught(self._or_fallback, name, *each) for each in zip(requests, answers, chosen)]
         return _all(made, "decision")
 
     async def _confirmed(
@@ -222,7 +223,7 @@ class Core:
                 return answers
             new = {
                 i: each.arm
-                for i, (request, each) in enumerate(zip(requests, answers, strict=True))
+                for i, (request, each) in enumerate(zip(requests, answers))
                 if isinstance(each, Decision)
                 and request["arm"] is None
                 and request["among"] is None
@@ -285,7 +286,7 @@ class Core:
         except BaseException as stop:
             self._keep_if_stopped([reports[i] for i in places], stop)
             raise
-        for i, each in zip(places, sent, strict=True):
+        for i, each in zip(places, sent):
             answers[i] = _caught(self._kept, reports[i], each) if isinstance(each, AWAY) else each
         return _all([answer for answer in answers if answer is not None], "reward")
 
@@ -426,11 +427,9 @@ class Core:
 
         Raise the error of the service, if it has one for reports that must be repeated.
         """
-        again: Refused = {report.key: item for report, item in zip(batch, items, strict=True) if isinstance(item, AWAY)}
-        self.outbox.settle(
-            report for report, item in zip(batch, items, strict=True) if not isinstance(item, RobanditError)
-        )
-        for report, item in zip(batch, items, strict=True):
+        again: Refused = {report.key: item for report, item in zip(batch, items) if isinstance(item, AWAY)}
+        self.outbox.settle(report for report, item in zip(batch, items) if not isinstance(item, RobanditError))
+        for report, item in zip(batch, items):
             if isinstance(item, RobanditError) and not isinstance(item, AWAY):
                 for rejected in self.outbox.reject([report], item):
                     log.error("the service rejected %s: %s", rejected, item)
@@ -555,3 +554,11 @@ def latency(seconds: float, minimize: bool) -> float:
 def unsent(failure: RobanditError) -> str:
     """Return the note on an error of a block that is timed, if its reward cannot be sent."""
     return f"robandit.client: the reward of on_error was not sent: {failure}"
+
+
+def add_note(error: BaseException, text: str) -> None:
+    """Add a note to an error. Python has no notes before 3.11: there, the text is logged."""
+    if sys.version_info >= (3, 11):
+        error.add_note(text)
+    else:
+        log.warning("%s", text)

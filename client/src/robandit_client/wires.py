@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sys
 import time
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from robandit.client.http import Address, Reader, Response, Stale
-from robandit.client.locks import ProcessLock
+from robandit_client.http import Address, Reader, Response, Stale
+from robandit_client.locks import ProcessLock
 
 if TYPE_CHECKING:
     import ssl
@@ -187,15 +188,15 @@ class _Socket:
                 if response is not None:
                     self._used = True
                     return response
-        except TimeoutError:
-            raise
+        except socket.timeout as error:  # a TimeoutError since Python 3.10
+            raise TimeoutError("timed out") from error
         except OSError as error:
             raise _named(error, reader, self._used) from error
 
     def _limit(self, until: float) -> None:
         left = until - time.monotonic()
         if left <= 0.0:
-            raise TimeoutError("timed out")
+            raise socket.timeout("timed out")
         self._socket.settimeout(left)
 
     def _check_silence(self) -> None:
@@ -215,12 +216,38 @@ class _Socket:
 # --- asyncio ----------------------------------------------------------------------------------------------------------
 
 
+if sys.version_info >= (3, 11):
+    _time_limit = asyncio.timeout
+else:
+
+    @asynccontextmanager
+    async def _time_limit(seconds: float) -> AsyncIterator[None]:
+        """Cancel the block after some seconds, and raise TimeoutError. If its task is cancelled meanwhile, so is the block."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        is_over = False
+
+        def end() -> None:
+            nonlocal is_over
+            is_over = True
+            task.cancel()
+
+        timer = loop.call_later(seconds, end)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not is_over:
+                raise
+            raise TimeoutError("timed out") from None
+        finally:
+            timer.cancel()
+
+
 class Streams(_Secured):
     """Connections of asyncio."""
 
     async def connect(self, address: Address, seconds: float) -> Connection:
         """Return a new connection."""
-        async with asyncio.timeout(seconds):
+        async with _time_limit(seconds):
             context = self.context() if address.secure else None
             reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context)
         return _Stream(reader, writer)
@@ -243,7 +270,7 @@ class _Stream:
     async def exchange(self, data: bytes, seconds: float) -> Response:
         reader = Reader()
         try:
-            async with asyncio.timeout(seconds):
+            async with _time_limit(seconds):
                 if self._used:
                     self._check_silence()
                 self._outgoing.write(data)

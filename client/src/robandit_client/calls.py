@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from robandit.client.answers import decoded, error_of
-from robandit.client.http import Address, Response, Unexpected, request
-from robandit.client.wires import Pool, Wire, reason_of
-from robandit.errors import RobanditError, ServiceUnavailable
-from robandit.wording import counted, visible
+from robandit_client.answers import decoded, error_of
+from robandit_client.errors import RobanditError, ServiceUnavailable
+from robandit_client.http import Address, Response, Unexpected, request
+from robandit_client.wires import Pool, Wire, reason_of
+from robandit_client.wording import counted, visible
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 REPEATED = frozenset({429, 500, 502, 503, 504})

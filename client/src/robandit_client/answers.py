@@ -6,9 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from robandit.client.http import Unexpected
-from robandit.client.values import Decision, Report, Reward, is_text
-from robandit.errors import (
+from robandit_client.errors import (
     AccessDenied,
     Conflict,
     InvalidInput,
@@ -18,7 +16,9 @@ from robandit.errors import (
     ServiceUnavailable,
     formatted,
 )
-from robandit.wording import visible
+from robandit_client.http import Unexpected
+from robandit_client.values import Decision, Report, Reward, is_text
+from robandit_client.wording import visible
 
 LONGEST_DETAIL = 600  # of a message of the service
 
@@ -112,7 +112,7 @@ def items_of(answer: Any, noun: str, readers: Sequence[Callable[[Any], Any]]) ->
     items = _fields(answer).get("items")
     if not isinstance(items, list) or len(items) != len(readers):
         raise Unexpected(f"a batch whose items are not {len(readers):,}")
-    return [_readable(item, noun, read) for item, read in zip(items, readers, strict=True)]
+    return [_readable(item, noun, read) for item, read in zip(items, readers)]
 
 
 def _readable(item: Any, noun: str, read: Callable[[Any], Any]) -> Any:

@@ -9,8 +9,8 @@ import re
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
-from robandit.client.values import invalid
-from robandit.errors import InvalidInput, formatted
+from robandit_client.errors import InvalidInput, formatted
+from robandit_client.values import invalid
 
 LONGEST_HEAD = 1 << 16
 LONGEST_BODY = 1 << 23  # a batch of which all 1,000 items fail has about half of it

@@ -9,9 +9,12 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from robandit.errors import InvalidInput, InvalidReward, RobanditError, formatted
+from robandit_client.errors import InvalidInput, InvalidReward, RobanditError, formatted
+
+if TYPE_CHECKING:
+    from typing import TypeGuard  # Python 3.10
 
 # The limits of the service. It checks them too; here they keep out what could never be delivered.
 LONGEST_ID = 200
@@ -21,7 +24,7 @@ LARGEST_REWARD, SMALLEST_REWARD = 1e150, 1e-130
 _ID = re.compile(rf"[ -~]{{1,{LONGEST_ID}}}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Decision:
     """The arm to use, and the id for its reward."""
 
@@ -38,7 +41,7 @@ class Decision:
     """Whether the service, or its store, was away, and the arm is a fallback."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reward:
     """What became of a reward."""
 
@@ -62,7 +65,7 @@ class DecisionRequest(TypedDict, total=False):
 ReportKey = tuple[str, str, bool]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Report:
     """A choice (``arm``) or a reward (``value``) that the client keeps until the service has it."""
 
@@ -88,7 +91,7 @@ class Report:
         return encoded_choice(self.id, arm=self.arm, context=self.context) if self.is_choice else encoded_reward(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rejection:
     """A report that the service rejected, and why."""
 
@@ -148,7 +151,7 @@ def checked_value(value: Any) -> float:
     (2.0, -0.5)
     >>> checked_value(float("nan"))
     Traceback (most recent call last):
-    robandit.errors.InvalidReward: reward = nan must be a finite number; skip it, or give a failure a finite cost
+    robandit...InvalidReward: reward = nan must be a finite number; skip it, or give a failure a finite cost
     """
     number = None
     if not isinstance(value, (str, bytes, bytearray)) and "bool" not in type(value).__name__:

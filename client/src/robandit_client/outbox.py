@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from robandit.client.locks import ProcessLock
-from robandit.client.values import Rejection, Report, ReportKey
-from robandit.errors import Conflict, Overloaded, RobanditError, formatted
+from robandit_client.errors import Conflict, Overloaded, RobanditError, formatted
+from robandit_client.locks import ProcessLock
+from robandit_client.values import Rejection, Report, ReportKey
 
 MOST_ITEMS = 1_000  # of a batch; the service takes no more
 MOST_BYTES = 1 << 18  # of a batch; some proxies take no more than 1 MiB

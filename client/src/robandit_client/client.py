@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal
 
-from robandit.client.core import Core, decision_id, latency, log, request_of, settings_of, unsent
-from robandit.client.locks import ProcessLock
-from robandit.client.values import Decision, DecisionRequest, Rejection, Report, Reward, checked_text, checked_value
-from robandit.client.wires import Sockets, finished
-from robandit.errors import RobanditError, Undelivered
-from robandit.hints import CLIENT, EXPERIMENT, guided, other_names
+from robandit_client.core import Core, add_note, decision_id, latency, log, request_of, settings_of, unsent
+from robandit_client.errors import RobanditError, Undelivered
+from robandit_client.hints import CLIENT, EXPERIMENT, guided, other_names
+from robandit_client.locks import ProcessLock
+from robandit_client.values import Decision, DecisionRequest, Rejection, Report, Reward, checked_text, checked_value
+from robandit_client.wires import Sockets, finished
 
 
 @guided
@@ -60,9 +60,11 @@ class Client:
     ('a', True)
     >>> client.experiment("provider").reward(decision, 0.83).outcome
     'kept'
-    >>> client.close()
-    Traceback (most recent call last):
-    robandit.errors.Undelivered: not delivered: 2 reports, rejected: 0 reports; the service at http://127.0.0.1:1 cannot be ...
+    >>> try:
+    ...     client.close()
+    ... except Undelivered as error:
+    ...     print(len(error.reports))
+    2
     """
 
     def __init__(
@@ -173,7 +175,7 @@ class Client:
         except Undelivered as undelivered:
             if error is None:
                 raise
-            error.add_note(f"robandit.client: {undelivered}")
+            add_note(error, f"robandit.client: {undelivered}")
 
     # --- delivery in the background -----------------------------------------------------------------------------------
 
@@ -319,6 +321,6 @@ class Experiment:
                 try:
                     self.reward(decision, on_error)
                 except RobanditError as failure:
-                    error.add_note(unsent(failure))
+                    add_note(error, unsent(failure))
             raise
         self.reward(decision, latency(time.perf_counter() - start, self._minimize))

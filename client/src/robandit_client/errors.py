@@ -1,0 +1,106 @@
+"""Every error that the client raises on purpose. `robandit.errors` has the same classes, and those of the other components.
+
+::
+
+    RobanditError
+    ├── InvalidInput (ValueError)    a value breaks a rule; the message names the value, the rule and the way out
+    │   ├── AccessDenied             the decision service does not accept the key, or the key does not allow the call
+    │   └── InvalidReward            a reward that is NaN, infinite, not a number, or too large or small to square
+    ├── NotFound                     the decision service has no such experiment, decision or key
+    ├── Conflict                     an id or a name was used before with other content, or the state does not allow the call
+    ├── Overloaded                   the decision service, or its client, cannot take more work now; try again later
+    ├── ServiceUnavailable           the decision service cannot be reached, or did not answer in time
+    ├── Undelivered                  a client of the decision service is closed before all its reports are delivered
+    └── BatchError                   the decision service rejected some items of a batch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from robandit_client.wording import visible
+
+__all__ = [
+    "AccessDenied",
+    "BatchError",
+    "Conflict",
+    "InvalidInput",
+    "InvalidReward",
+    "NotFound",
+    "Overloaded",
+    "RobanditError",
+    "ServiceUnavailable",
+    "Undelivered",
+]
+
+
+class RobanditError(Exception):
+    """The base class of every error that Robandit raises on purpose."""
+
+    def __init__(
+        self, message: str = "", *, parameter: str | None = None, value: Any = None, rule: str | None = None
+    ) -> None:
+        """Store the message, and the parameter, value and rule that it is about."""
+        super().__init__(message)
+        self.parameter = parameter
+        self.value = value
+        self.rule = rule
+
+
+class InvalidInput(RobanditError, ValueError):
+    """A value breaks a rule."""
+
+
+class AccessDenied(InvalidInput):
+    """The decision service does not accept the key, or the key does not allow the call. ``parameter`` is ``"key"``."""
+
+
+class InvalidReward(InvalidInput):
+    """A reward that no policy can learn from: NaN, infinite, not a number, or too large or small to square."""
+
+
+class NotFound(RobanditError):
+    """The decision service has no experiment, decision or key of this name."""
+
+
+class Conflict(RobanditError):
+    """An id or a name was used before with other content, or the state of an experiment does not allow the call."""
+
+
+class Overloaded(RobanditError):
+    """The decision service, or its client, cannot take more work now. The same call may succeed later."""
+
+
+class ServiceUnavailable(RobanditError):
+    """The decision service cannot be reached, or did not answer in time. The call may have been stored: repeat it with its id."""
+
+
+class Undelivered(RobanditError):
+    """A client of the decision service has reports that are not delivered, or were rejected. ``reports`` are these."""
+
+    def __init__(self, message: str = "", *, reports: Iterable[Any] = ()) -> None:
+        """Store the message and the reports."""
+        super().__init__(message)
+        self.reports = tuple(reports)
+
+
+class BatchError(RobanditError):
+    """The decision service rejected items of a batch. ``answers`` has an answer or an error for each item, in order."""
+
+    def __init__(self, message: str = "", *, answers: Iterable[Any] = ()) -> None:
+        """Store the message and the answers."""
+        super().__init__(message)
+        self.answers = tuple(answers)
+
+
+def formatted(value: Any) -> str:
+    """Return the repr of a value for a message: on one line, printable, at most 80 characters."""
+    try:
+        # Names may differ only by spaces; the repr of other values may have several lines.
+        text = repr(value) if type(value) is str else " ".join(repr(value).split())
+    except (ValueError, RecursionError, MemoryError):  # an integer of thousands of digits, or a deeply nested list
+        return "a value that is too large to print"
+    except Exception:
+        return f"{type(value).__name__[:60]} object whose repr fails"
+    return visible(text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}")
