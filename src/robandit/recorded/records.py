@@ -303,8 +303,7 @@ class Records:
         for texts in self._times():
             texts = texts.drop_nulls()
             if texts.dtype != pl.String:
-                zone = "Z" if getattr(texts.dtype, "time_zone", None) else ""
-                return where_option(since_condition(self.time, f"'{_iso(moment)}{zone}'"), where)
+                return where_option(since_condition(self.time, f"timestamp '{_iso(moment)}'"), where)
             times = clock.read(texts)
             texts, times = texts.filter(times.is_not_null()), times.drop_nulls()
             late = times.to_numpy() >= moment
