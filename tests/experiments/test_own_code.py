@@ -301,13 +301,13 @@ def test_a_spec_names_a_module_that_is_imported_already(lab, monkeypatch, tmp_pa
 @pytest.mark.parametrize(
     ("imports", "message"),
     [
-        ('"x"', r"t:1: imports = 'x' must be a list of names of modules"),
-        ("[3]", r"t:1: imports\[0\] = 3 must be the name of a module"),
+        ('"x"', r"t: imports = 'x' must be a list of names of modules"),
+        ("[3]", r"t: imports\[0\] = 3 must be the name of a module"),
         (
             '[\n"no_such_own_module"]',
-            r"t:2: imports\[0\]: the module no_such_own_module cannot be imported: there is no",
+            r"t: imports\[0\]: the module no_such_own_module cannot be imported: there is no",
         ),
-        ('["math", "math"]', r"t:1: imports\[1\]: the import math is given twice"),
+        ('["math", "math"]', r"t: imports\[1\]: the import math is given twice"),
     ],
 )
 def test_wrong_imports_in_a_spec(imports, message):
