@@ -103,7 +103,7 @@ def test_the_same_rows_fit_in_every_format(table, where, rewards):
         ("(ok = true", "unable to parse"),
         ("ok = true)", "unexpected token"),
         ("ok = true ok = false", "unable to parse"),
-        ("arm = 'a", "\"'a\" is not allowed"),
+        ("arm = 'a", '"\'a" is not allowed'),
         ("size % 2 = 0", "'% 2 = 0' is not allowed"),
         ("ok = true -- now", "'-- now' is not allowed"),
         ("ok = true; select 1", "'; select 1' is not allowed"),

@@ -88,7 +88,9 @@ def cost(
     left = {cell: [unit.pulls for unit in plan.units_of(cell) if unit.key not in parts] for cell in plan.cells}
     todo = [cell for cell, pulls in left.items() if pulls]
     cells = [
-        CellCost(cell, measured(cell, plan.seed, seconds / len(todo)), len(left[cell]), sum(left[cell]), max(left[cell]))
+        CellCost(
+            cell, measured(cell, plan.seed, seconds / len(todo)), len(left[cell]), sum(left[cell]), max(left[cell])
+        )
         for cell in track(todo)
     ]
     return Cost(tuple(cells), len(plan.units) - sum(map(len, left.values())))

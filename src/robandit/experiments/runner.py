@@ -511,7 +511,9 @@ class _Dispatch:
             return Lapsed(f"{damage}\n"), False
         cause = self.engine.explain(error)
         if isinstance(cause, WorkersDied):
-            return Lapsed(f"{cause}. This unit, or one on the same workers, may need more memory than a worker has.\n"), True
+            return Lapsed(
+                f"{cause}. This unit, or one on the same workers, may need more memory than a worker has.\n"
+            ), True
         if cause is not None:
             raise cause from error
         return Lapsed("".join(traceback.format_exception(error))), False

@@ -245,7 +245,9 @@ def parse_spec(text: str, where: str = "spec", *, folder: pathlib.Path | None = 
         if not isinstance(wrong, Misplaced):  # msgspec's own error
             tables = (("", Spec), ("problems", ProblemEntry), ("policies", PolicyEntry))
             wrong = entries.mistyped(data, str(error), {key: kind.__struct_fields__ for key, kind in tables})
-        raise InvalidInput(f"{where}: {wrong}", parameter=wrong.parameter, value=wrong.value, rule=wrong.rule) from error
+        raise InvalidInput(
+            f"{where}: {wrong}", parameter=wrong.parameter, value=wrong.value, rule=wrong.rule
+        ) from error
 
 
 def summary(spec: Spec, plan: Plan) -> str:

@@ -97,7 +97,11 @@ def where_option(condition: str, where: str | None) -> str:
 
 def dropping(names: Sequence[str], column: str, where: str | None) -> str:
     """Return the option --where that drops the rows of some arms; empty if there are none, or a name cannot be printed."""
-    return where_option(" and ".join(f"{quoted_column(column)} != {_text(name)}" for name in names), where) if names else ""
+    return (
+        where_option(" and ".join(f"{quoted_column(column)} != {_text(name)}" for name in names), where)
+        if names
+        else ""
+    )
 
 
 def since_condition(column: str, value: str) -> str:

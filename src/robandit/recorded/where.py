@@ -25,7 +25,7 @@ __all__ = ["Condition", "Filtered", "parse_condition", "quoted_column"]
 
 LONGEST = 2_000  # characters of a condition
 ROUNDED = 2**53  # floats round integers from here on
-# A quote directly after a word could start a text with other rules, such as E'\'', so that the tokens were others than those of SQL.
+# A quote directly after a word could start a text with other rules, such as E'\\'', and hide tokens from this check.
 TOKEN = re.compile(
     r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"""
     r"""|(?P<word>[^\W\d]\w*)(?!\w|['"])|(?P<sign>[=!<>]+|[(),]))"""
