@@ -356,8 +356,7 @@ def test_other_code_is_refused_by_name(lab):
     forget(mine, widths)
     for command in ("run", "plan"):
         err = typed(command, "caps.toml", cwd=folder, code=1)[1]
-        assert f"caps was made with other code: the module {widths} changed (line 5 is " in err
-        assert "'return 2.0 / math.sqrt(n)' there and 'return 2.5 / math.sqrt(n)' here" in err
+        assert f"caps was made with other code: the module {widths} changed (SHA-256 " in err
         assert err.endswith("To continue, restore the module, or give another with --out FOLDER, or remove caps\n")
     out = typed("results", "show", "caps", "--import", mine, cwd=folder)[0]
     assert f"The numbers are those of the code of the run, but the module {widths} changed" in out
@@ -374,7 +373,7 @@ def test_a_parameter_that_is_gone_is_other_code(lab):
         (folder / name).write_text((folder / name).read_text().replace("cap=", "most=").replace("cap:", "most:"))
     (folder / f"{mine}.py").write_text((folder / f"{mine}.py").read_text().replace("p.cap", "p.most"))
     forget(mine, widths)
-    assert f"other code: the module {mine} changed (line 14 is " in typed("run", "caps.toml", cwd=folder, code=1)[1]
+    assert f"other code: the module {mine} changed (SHA-256 " in typed("run", "caps.toml", cwd=folder, code=1)[1]
 
 
 @pytest.mark.parametrize("which", ["mine", "widths"])

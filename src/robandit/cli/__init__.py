@@ -149,7 +149,7 @@ def _usage_error(error: cyclopts.CycloptsError) -> str:
     message = str(error).strip()
     if isinstance(error, cyclopts.UnknownOptionError):
         typed = error.token.keyword or error.token.value
-        message = unknown_option(typed, error.argument_collection, error.root_input_tokens or ())
+        message = unknown_option(typed, error.argument_collection)
     if isinstance(error, cyclopts.CoercionError) and error.app and error.token and error.token.value.startswith("--"):
         typed = error.token.value  # where a file is expected
         options = error.app.assemble_argument_collection()
