@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from robandit.errors import InvalidInput
 from robandit.recorded import open_records, reader
-from robandit.recorded.where import parse_condition
+from robandit.recorded.where import parse_condition, quoted_column
 
 FRAME = pl.DataFrame(
     {
@@ -110,6 +110,7 @@ def test_the_same_rows_fit_in_every_format(table, where, rewards):
         ("ok = null", "= null fits no row; write ok is null"),
         ("ok != null", "!= null fits no row; write ok is not null"),
         ("size = 1" + "0" * 60, "needs more than 38 digits"),
+        ("size < '9'", "< '9' would compare letter by letter; write numbers without quotes"),
         ("size = 3 or size = 'x'", "'size' is compared with a number and text; use values of one kind"),
         ("ok or upper (arm) = 'A'", "has no column 'upper'"),
         ("arm(size) = 1", "arm(...) is a function"),
@@ -194,6 +195,19 @@ def test_integers_are_not_rounded(kind, where, rewards, tmp_path):
     if write := {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}.get(kind):
         write(path)
     assert kept(path if write else frame, where) == rewards
+
+
+@pytest.mark.parametrize("name", ["date", "timestamp", "time", "order", "end", "Größe", 'a "b"', "in", "select"])
+def test_columns_with_a_meaning_in_sql_are_quoted(name):
+    frame = pl.DataFrame({"arm": ["a", "b"], "reward": [1.0, 2.0], name: ["2024-01-01", "2024-02-01"]})
+    assert kept(frame, f"{quoted_column(name)} >= '2024-01-15'") == [2]
+
+
+def test_a_column_of_dates_may_be_called_date():
+    frame = pl.DataFrame(
+        {"arm": ["a", "b"], "reward": [1.0, 2.0], "date": [datetime(2024, 1, 1), datetime(2024, 2, 1)]}
+    )
+    assert kept(frame, "date >= date '2024-01-15'") == [2]
 
 
 def test_kept_and_dropped_rows_are_counted_without_blank_lines(tmp_path):

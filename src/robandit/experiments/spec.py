@@ -95,9 +95,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         entries.import_all(checked["imports"], imported=True)
         for key in ("imports", "horizons", "suites"):
             for i, value in enumerate(checked[key]):
-                if any(
-                    value is other or (isinstance(value, (str, int)) and value == other) for other in checked[key][:i]
-                ):
+                if value in checked[key][:i]:
                     raise Misplaced((key, i), f"the {key[:-1]} {value} is given twice: leave one of them out")
         if self.eps is not None:
             try:

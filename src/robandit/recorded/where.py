@@ -25,12 +25,13 @@ __all__ = ["Condition", "Filtered", "parse_condition", "quoted_column"]
 
 LONGEST = 2_000  # characters of a condition
 ROUNDED = 2**53  # floats round integers from here on
-# A quote directly after a word could start a text with other rules, such as E'\\'', and hide tokens from this check.
+# A quote directly after a word could start a text with other rules, such as E'\'', and hide tokens from this check.
 TOKEN = re.compile(
     r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"""
     r"""|(?P<word>[^\W\d]\w*)(?!\w|['"])|(?P<sign>[=!<>]+|[(),]))"""
 )
-WORDS = {"and", "or", "not", "in", "between", "like", "ilike", "is", "null", "true", "false", "date", "timestamp"}
+WORDS = {"and", "or", "not", "in", "between", "like", "ilike", "is", "null", "true", "false"}
+TYPES = {"date", "timestamp"}  # before a text; otherwise they may be columns
 OPENING = {"and", "or", "not", "in", "between"}  # words before a parenthesis; any other word would be a function
 A_VALUE = "a number, 'text', true, false, date '2024-01-31' or timestamp '2024-01-31 12:00:00'"
 EXAMPLE = """ok = true and "response time" < 5"""
@@ -130,13 +131,13 @@ def parse_condition(text: Any, columns: Sequence[str], source: str) -> Condition
 def quoted_column(name: str) -> str:
     """Return a column as a condition names it: in quotes, unless it is a word without a meaning in SQL.
 
-    >>> quoted_column("model"), quoted_column("end"), quoted_column("time in s")
-    ('model', '"end"', '"time in s"')
+    >>> quoted_column("model"), quoted_column("select"), quoted_column("time in s")
+    ('model', '"select"', '"time in s"')
     """
     import polars as pl
 
     try:
-        plain = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in WORDS
+        plain = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in WORDS | TYPES
         if plain and pl.sql_expr(f"({name} = 1)").meta.root_names() == [name]:
             return name
     except pl.exceptions.PolarsError:
@@ -156,7 +157,8 @@ def _kinds(text: str, columns: Sequence[str], source: str) -> dict[str, str]:
             raise _refused(text, f"{place!r} is not allowed", f"write columns, comparisons and {A_VALUE}")
         end, written, kind = token.end(), token[0].strip(), ""
         word = written.lower() if token["word"] else ""
-        if token["quoted"] or (word and word not in WORDS):
+        typed = word in TYPES and text[end:].lstrip().startswith("'")
+        if token["quoted"] or (word and word not in WORDS and not typed):
             column = written[1:-1].replace('""', '"') if token["quoted"] else written
             if column not in columns:
                 raise _unknown(text, column, columns, source, quoted=bool(token["quoted"]))
@@ -171,7 +173,11 @@ def _kinds(text: str, columns: Sequence[str], source: str) -> dict[str, str]:
         elif word in ("true", "false"):
             kind = "a truth value"
         elif token["text"]:
-            kind = "time" if before in ("date", "timestamp") else "text"
+            kind = "time" if before in TYPES else "text"
+            if kind == "text" and set(before) & set("<>") and re.fullmatch(r"'\s*[+-]?[\d.]+\s*'", written):
+                raise _refused(
+                    text, f"{before} {written} would compare letter by letter", "write numbers without quotes"
+                )
         elif token["number"]:
             large = written.lstrip("+-").isdigit() and abs(int(written)) >= ROUNDED
             kind = "a large integer" if large else "a number"
