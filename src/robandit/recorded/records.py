@@ -303,7 +303,8 @@ class Records:
         for texts in self._times():
             texts = texts.drop_nulls()
             if texts.dtype != pl.String:
-                return where_option(since_condition(self.time, f"timestamp '{_iso(moment)}'"), where)
+                kind = "timestamp" if "T" in (iso := _iso(moment)) else "date"
+                return where_option(since_condition(self.time, f"{kind} '{iso}'"), where)
             times = clock.read(texts)
             texts, times = texts.filter(times.is_not_null()), times.drop_nulls()
             late = times.to_numpy() >= moment

@@ -149,13 +149,16 @@ def _kinds(text: str, columns: Sequence[str], source: str) -> dict[str, str]:
     """Return the columns of a condition, and the kind of value that each is compared with; refuse all but comparisons."""
     kinds: dict[str, set[str]] = {}
     column = before = ""
-    end = 0
+    end = depth = 0
     while text[end:].strip():
         token = TOKEN.match(text, end)
         if token is None:
             place = text[end:].lstrip()[:20]
             raise _refused(text, f"{place!r} is not allowed", f"write columns, comparisons and {A_VALUE}")
         end, written, kind = token.end(), token[0].strip(), ""
+        depth += (written == "(") - (written == ")")
+        if depth < 0:
+            raise _refused(text, "')' closes nothing", "remove it, or open a parenthesis before")
         word = written.lower() if token["word"] else ""
         typed = word in TYPES and text[end:].lstrip().startswith("'")
         if token["quoted"] or (word and word not in WORDS and not typed):
