@@ -422,6 +422,7 @@ def test_a_module_is_rebuilt_from_its_source(lab):
     for path in folder.iterdir():
         path.unlink()
     own._opened.cache_clear()
+    own._rebuild.cache_clear()
     rebuilt = first.opened()
     assert rebuilt is first.opened()
     assert type(rebuilt.cells[0].policy) is sys.modules[mine].CapUCB is not type(plan.cells[0].policy)
@@ -449,7 +450,7 @@ def test_sources_that_are_damaged_unknown_or_not_the_workers(lab):
 
 def test_processes_and_a_cluster_without_the_file_give_the_same_bytes(lab, tmp_path_factory):
     pytest.importorskip("distributed", reason='Dask is not installed: pip install "robandit[cluster]"')
-    folder, mine, widths = lab
+    folder, mine, _ = lab
     plan, _ = packed_plan(folder, mine)
     places = [folder / name for name in ("threads", "processes", "dask")]
     run(plan, places[0], threads=1)

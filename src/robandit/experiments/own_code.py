@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.util import decode_source
 from pathlib import Path
 from types import ModuleType
@@ -220,9 +220,16 @@ class Packed:
 
 @lru_cache(maxsize=2)  # a worker gets the same plan for each unit
 def _opened(packed: Packed) -> Any:
+    _rebuild(packed.modules)
+    return pickle.loads(packed.content)
+
+
+@cache
+def _rebuild(modules: tuple[OwnModule, ...]) -> None:
+    """Import these modules from files with exactly these sources, unless the same code is imported already."""
     folder = Path(tempfile.mkdtemp(prefix="robandit-modules-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for own in packed.modules:
+    for own in modules:
         if OwnModule.of(own.name, own.source).sha256 != own.sha256:
             raise CorruptFile(f"the source of {own.name} was damaged on its way to this worker")
         if own.name in sys.modules and _source(sys.modules[own.name]) != own.source:
@@ -234,10 +241,9 @@ def _opened(packed: Packed) -> Any:
         file.write_text(own.source, encoding="utf-8", errors="surrogatepass")
     try:
         with _first_on_path(folder):
-            for own in packed.modules:
+            for own in modules:
                 importlib.import_module(own.name)
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
         hint = "install the same packages on all workers"
         raise VersionSkew(f"the module {own.name} cannot be imported on a worker ({why}): {hint}") from error
-    return pickle.loads(packed.content)

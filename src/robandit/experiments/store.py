@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from robandit.diagnostics.reference import Reference
-from robandit.errors import CorruptFile, FileError, InvalidInput, excerpt, formatted
+from robandit.errors import CorruptFile, FileError, InvalidInput, excerpt
 from robandit.experiments.engines import machine, versions
 from robandit.experiments.ledger import FOLDERS, Ledger, write_json
 from robandit.experiments.own_code import OwnModule, own_modules
