@@ -150,6 +150,7 @@ def _kinds(text: str, columns: Sequence[str], source: str) -> dict[str, str]:
     kinds: dict[str, set[str]] = {}
     column = before = ""
     end = depth = 0
+    valued = False  # whether the token before is a value
     while text[end:].strip():
         token = TOKEN.match(text, end)
         if token is None:
@@ -160,33 +161,36 @@ def _kinds(text: str, columns: Sequence[str], source: str) -> dict[str, str]:
         if depth < 0:
             raise _refused(text, "')' closes nothing", "remove it, or open a parenthesis before")
         word = written.lower() if token["word"] else ""
+        compared = bool(before) and set(before) <= set("=!<>")
         typed = word in TYPES and text[end:].lstrip().startswith("'")
         if token["quoted"] or (word and word not in WORDS and not typed):
             column = written[1:-1].replace('""', '"') if token["quoted"] else written
             if column not in columns:
                 raise _unknown(text, column, columns, source, quoted=bool(token["quoted"]))
-            if set(before) & set("=!<>"):
+            if compared:
                 raise _refused(text, f"{written} is a column", f"compare a column with {A_VALUE}")
             kinds.setdefault(column, set())
         elif written == "(" and before and before not in OPENING and before not in ("(", ","):
             raise _refused(text, f"{before[:40]}(...) is a function", "filter the table first; there are no functions")
-        elif word == "null" and set(before) & set("=!<>"):
+        elif valued and set(written) <= set("=!<>"):
+            hint = f"write a column before {written}, perhaps in double quotes"
+            raise _refused(text, f"{before[:40]} is a value", hint)
+        elif word == "null" and compared:
             negated = " not" if set(before) & set("!<>") else ""
             raise _refused(text, f"{before} null fits no row", f"write {column} is{negated} null")
         elif word in ("true", "false"):
             kind = "a truth value"
         elif token["text"]:
             kind = "time" if before in TYPES else "text"
-            if kind == "text" and set(before) & set("<>") and re.fullmatch(r"'\s*[+-]?[\d.]+\s*'", written):
-                raise _refused(
-                    text, f"{before} {written} would compare letter by letter", "write numbers without quotes"
-                )
+            if before in ("<", "<=", ">", ">=") and re.fullmatch(r"'\s*[+-]?[\d.]+\s*'", written):
+                wrong = f"{before} {written} would compare letter by letter"
+                raise _refused(text, wrong, "write numbers without quotes")
         elif token["number"]:
             large = written.lstrip("+-").isdigit() and abs(int(written)) >= ROUNDED
             kind = "a large integer" if large else "a number"
         if kind and column:
             kinds[column].add(kind)
-        before = word or written
+        before, valued = word or written, bool(kind)
     if not kinds:
         raise _refused(text, "it names no column", f"write for example {EXAMPLE}")
     return {name: _one_kind(text, name, each) for name, each in kinds.items()}
