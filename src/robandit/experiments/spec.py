@@ -173,16 +173,10 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def _check_policies(self, horizon: int) -> None:
         if not self.policies:
             raise Misplaced(("policies",), f"there is none: it must be {RULES['policies']}")
-        seen: dict[str, Policy] = {}
-        for path, policy in entries.policies_in(self.policies):
-            other = seen.setdefault(policy.name, policy)
-            if other is not policy and other == policy:
-                raise Misplaced(path, f"the policy {policy.name} is given twice: leave one out")
-            if type(other) is not type(policy):
-                raise Misplaced(path, name_clash(policy, other))
-            if other is not policy:  # names round to six digits
-                clash = f"{policy!r} and {other!r} have the same name, {policy.name}"
-                raise Misplaced(path, f"{clash}: choose values that differ more")
+        chosen = entries.policies_in(self.policies)
+        if (repeated := name_clash([policy for _, policy in chosen])) is not None:
+            raise Misplaced(chosen[repeated[0]][0], repeated[1])
+        for path, policy in chosen:
             own = getattr(policy, "eps", None)
             if self.eps is not None and "eps" in policy.facts.knows and own not in (None, self.eps):
                 raise Misplaced(path, f"{policy!r} has an eps, and the spec has eps = {self.eps!r}: leave one out")

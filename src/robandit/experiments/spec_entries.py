@@ -65,7 +65,6 @@ class Misplaced(InvalidInput):
         """Put the place before the message, unless details are given: then the message already names it."""
         place = f"{_formatted_path(path)}: " if path and not details else ""
         super().__init__(f"{place}{message}", **details)
-        self.path = path
         self.message = message
 
 

@@ -298,7 +298,7 @@ def _differences(stored: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     ]
     names: list[dict[str, list[str]]] = [
         {
-            "another seed": [data["seed"]],
+            "another seed": [str(data["seed"])],
             "other problems": [each["name"] for each in data["problems"]],
             "other horizons": [f"{each['horizon']:,}" for each in data["problems"]],
             "other policies": [each["label"] for each in (*data["cells"], *data["left_out"])],
