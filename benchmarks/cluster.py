@@ -1,4 +1,4 @@
-"""Measure runs on a local Dask cluster: the speed-up of a second worker, the overhead per unit, and the error of the cost model.
+"""Measure runs on a local Dask cluster: the speed-up of a second worker, and the overhead per unit.
 
 Part of ``make bench``. To run it alone: ``python benchmarks/cluster.py`` (half a minute).
 """
@@ -20,7 +20,6 @@ import numpy as np
 
 import robandit as rb
 from robandit.experiments import Plan, Played, planned, run
-from robandit.experiments.cost import cost, measure
 
 PROBLEM = rb.problems.negated_pareto(means=(-np.linspace(1.0, 5.5, 10)).tolist(), tail=1.5)
 TRIES = 2
@@ -28,20 +27,16 @@ SHORT_UNITS = 200  # units of one short replication each
 
 
 class Figures(NamedTuple):
-    """Measured times and the cost model's predictions, in seconds."""
+    """Measured times, in seconds."""
 
     one: float
     two: float
-    predicted_one: float
-    predicted_two: float
     unit: float
     """Wall-clock time per short unit on one worker."""
     worker: float
-    """The worker's processor time per short unit, minus the modelled time of its replication."""
+    """The worker's processor time per short unit."""
     client: float
     """Processor time of this process (client and scheduler) per short unit."""
-    thousand: float
-    """Length of a schedule on 1,000 workers over its lower bound."""
 
 
 def plan(horizon: int, replications: int, unit_pulls: int) -> Plan:
@@ -69,8 +64,6 @@ def figures() -> Figures | None:
         return None
     large = plan(horizon=500_000, replications=60, unit_pulls=2_500_000)  # 24 units of a fifth of a second
     short = plan(horizon=500, replications=SHORT_UNITS // 2, unit_pulls=1)
-    speeds = measure(large, seconds=2.0)
-    prediction = cost(large, ns_per_pull=speeds)
     seconds = {}
     unit = worker = client = 0.0
     for workers in (1, 2):
@@ -82,29 +75,13 @@ def figures() -> Figures | None:
                 run(short, folder / "short", engine=executor)
                 after = time.perf_counter(), time.process_time(), *dask.run(time.process_time).values()
                 unit, client, worker = ((b - a) / SHORT_UNITS for a, b in zip(before, after, strict=True))
-                worker -= cost(short, ns_per_pull=dict.fromkeys(short.cells, 100.0), overhead=0.0).work / SHORT_UNITS
             times = []
             for number in range(TRIES):
                 start = time.perf_counter()
                 run(large, folder / f"large {number}", engine=executor)
                 times.append(time.perf_counter() - start)
             seconds[workers] = min(times)
-    # A sweep that needs a cluster: 30 policies of 30 to 1,000 ns on 12 problems, 900 replications of 1e7 pulls.
-    cells = [replace(large.cells[0], label=f"policy {i}", policy=rb.UCB1(scale=1.0 + i)) for i in range(30)]
-    problems = [Played(f"p{j}", rb.problems.gaussian(means=[0.0, -1.0 - j]), 10**7) for j in range(12)]
-    sweep = replace(large, cells=tuple(replace(c, played=p) for p in problems for c in cells), replications=900)
-    sweep_speeds = {cell: 30.0 * 1000.0 ** (int(cell.label.split()[1]) / 58.0) for cell in sweep.cells}
-    schedule = cost(sweep, ns_per_pull=sweep_speeds, client=0.0)  # without the client's time
-    return Figures(
-        one=seconds[1],
-        two=seconds[2],
-        predicted_one=prediction.time_on(1),
-        predicted_two=prediction.time_on(2),
-        unit=unit,
-        worker=worker,
-        client=client,
-        thousand=schedule.time_on(1000) / schedule.least(1000),
-    )
+    return Figures(one=seconds[1], two=seconds[2], unit=unit, worker=worker, client=client)
 
 
 if __name__ == "__main__":

@@ -428,14 +428,6 @@ def figures() -> list[Row]:
     row("overhead per unit on a Dask worker, wall clock", dask.unit * 1e3, "ms", 50.0)
     row("  processor time of the worker", dask.worker * 1e3, "ms", math.inf)
     row("  processor time of client and scheduler", dask.client * 1e3, "ms", math.inf)
-    for workers, predicted, real in ((1, dask.predicted_one, dask.one), (2, dask.predicted_two, dask.two)):
-        row(
-            f"time on {workers} Dask worker(s), predicted / measured or inverse",
-            max(predicted / real, real / predicted),
-            "x",
-            1.3,
-        )
-    row("schedule of a sweep on 1,000 workers / its lower bound", dask.thousand, "x", 1.05)
     return rows
 
 

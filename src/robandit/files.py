@@ -32,8 +32,8 @@ def named(path: str | os.PathLike[str], parameter: str = "path", rule: str = "th
         try:
             name = os.fspath(path)
             if isinstance(name, str) and b"\0" not in os.fsencode(name):
-                return Path(str.__str__(name))
-        except Exception as error:  # a lone surrogate, or an error of the caller's own type
+                return Path(name)
+        except UnicodeEncodeError as error:  # a lone surrogate
             problem = error
     raise invalid(parameter, path, rule, hint="pass a string or a Path") from problem
 

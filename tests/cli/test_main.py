@@ -49,3 +49,24 @@ def test_errors_name_options_of_the_command_not_of_python(tmp_path, monkeypatch,
     assert message().endswith("correct them, or skip them with --skip-bad")
     assert message("--reward", "cost").endswith("Name the column of the reward with --reward")
     assert "no row fits --where 'arm = 1'" in message("--where", "arm = 1")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["diagnose", "x.csv", "--where"], "--where needs a value"),
+        (["run"], "SPEC needs a value"),
+        (
+            ["diagnose", "x.csv", "--where", "ok = true", "--where", "size < 5"],
+            '--where is given twice: join the conditions with and, as in --where "ok = true and size < 5"',
+        ),
+        (["estimators", "x.csv", "--where", "a = 1", "--where", "b = 2"], "--where is given twice: join the"),
+        (["diagnose", "x.csv", "--arm", "a", "--arm", "b"], "--arm is given twice: omit one"),
+    ],
+)
+def test_a_missing_or_repeated_value_is_named(words, message, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["robandit", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert message in " ".join(capsys.readouterr().err.split())

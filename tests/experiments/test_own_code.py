@@ -1,6 +1,5 @@
 """Modules with a user's policies: imported only on request, recorded, compared on resuming, and rebuilt in workers."""
 
-import contextlib
 import importlib
 import itertools
 import json
@@ -71,10 +70,9 @@ _numbers = itertools.count()
 
 @pytest.fixture(autouse=True)
 def forgets_modules(monkeypatch):
-    """Leave no finder and no named module behind."""
+    """Leave no folder on the path and no named module behind."""
     monkeypatch.setattr(own, "_named", {})
-    yield
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, own._FolderFinder)]
+    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 @pytest.fixture
@@ -236,16 +234,6 @@ def test_another_file_of_the_same_name(lab, tmp_path_factory):
         import_modules([mine], other)
 
 
-def test_code_edited_within_a_second_is_the_code_that_runs(lab):
-    folder, mine, widths = lab
-    for cap in (1.0, 2.0):  # Python would take stored byte code of the same size and second
-        (folder / f"{mine}.py").write_text(MODULE.format(widths=widths).replace("1.0\n", f"{cap}\n", 1))
-        os.utime(folder / f"{mine}.py", (1e9, 1e9))
-        import_modules([mine], folder)
-        assert policies_from("CapUCB")[0].cap == cap
-        forget(mine, widths)
-
-
 def test_only_a_named_module_comes_before_installed_packages(lab, tmp_path_factory, monkeypatch):
     folder, mine, _ = lab
     installed = tmp_path_factory.mktemp("installed")
@@ -255,10 +243,6 @@ def test_only_a_named_module_comes_before_installed_packages(lab, tmp_path_facto
         (folder / f"{name}.py").write_text("here = 'folder'\n")
     import_modules([mine], folder)
     assert importlib.import_module("own_installed").here == "installed"
-    for name in {"winreg", "termios"} - set(sys.builtin_module_names):  # each system lacks one of them
-        (folder / f"{name}.py").write_text("here = 'folder'\n")
-        with contextlib.suppress(ModuleNotFoundError):
-            assert not hasattr(importlib.import_module(name), "here")
     import_modules(["own_asked_for"], folder)
     assert sys.modules["own_asked_for"].here == "folder"
     forget("own_installed", "own_asked_for")
@@ -301,13 +285,13 @@ def test_a_spec_names_a_module_that_is_imported_already(lab, monkeypatch, tmp_pa
 @pytest.mark.parametrize(
     ("imports", "message"),
     [
-        ('"x"', r"t:1: imports = 'x' must be a list of names of modules"),
-        ("[3]", r"t:1: imports\[0\] = 3 must be the name of a module"),
+        ('"x"', r"t: imports = 'x' must be a list of names of modules"),
+        ("[3]", r"t: imports\[0\] = 3 must be the name of a module"),
         (
             '[\n"no_such_own_module"]',
-            r"t:2: imports\[0\]: the module no_such_own_module cannot be imported: there is no",
+            r"t: imports\[0\]: the module no_such_own_module cannot be imported: there is no",
         ),
-        ('["math", "math"]', r"t:1: imports\[1\]: the import math is given twice"),
+        ('["math", "math"]', r"t: imports\[1\]: the import math is given twice"),
     ],
 )
 def test_wrong_imports_in_a_spec(imports, message):
@@ -372,8 +356,7 @@ def test_other_code_is_refused_by_name(lab):
     forget(mine, widths)
     for command in ("run", "plan"):
         err = typed(command, "caps.toml", cwd=folder, code=1)[1]
-        assert f"caps was made with other code: the module {widths} changed (line 5 is " in err
-        assert "'return 2.0 / math.sqrt(n)' there and 'return 2.5 / math.sqrt(n)' here" in err
+        assert f"caps was made with other code: the module {widths} changed (SHA-256 " in err
         assert err.endswith("To continue, restore the module, or give another with --out FOLDER, or remove caps\n")
     out = typed("results", "show", "caps", "--import", mine, cwd=folder)[0]
     assert f"The numbers are those of the code of the run, but the module {widths} changed" in out
@@ -390,19 +373,7 @@ def test_a_parameter_that_is_gone_is_other_code(lab):
         (folder / name).write_text((folder / name).read_text().replace("cap=", "most=").replace("cap:", "most:"))
     (folder / f"{mine}.py").write_text((folder / f"{mine}.py").read_text().replace("p.cap", "p.most"))
     forget(mine, widths)
-    assert f"other code: the module {mine} changed (line 14 is " in typed("run", "caps.toml", cwd=folder, code=1)[1]
-
-
-def test_a_module_in_another_encoding(lab):
-    folder, mine, widths = lab
-    text = f"# coding: latin-1\n# Größe\n{WIDTHS}"
-    (folder / f"{widths}.py").write_bytes(text.replace("\n", "\r\n").encode("latin-1"))
-    plan, packed = packed_plan(folder, mine)
-    assert [module.source for module in packed.modules if module.name == widths] == [text]
-    assert Store.open(Store.create(folder / "run", plan).folder).modules == packed.modules
-    forget(mine, widths)
-    own._opened.cache_clear()
-    assert packed.opened().cells[0].policy.name == "CapUCB"
+    assert f"other code: the module {mine} changed (SHA-256 " in typed("run", "caps.toml", cwd=folder, code=1)[1]
 
 
 @pytest.mark.parametrize("which", ["mine", "widths"])
@@ -411,7 +382,6 @@ def test_a_file_edited_after_a_plain_import_is_refused_by_name(lab, monkeypatch,
     monkeypatch.syspath_prepend(folder)
     module = importlib.import_module(mine)
     plan = small_plan(policies=[module.CapUCB()])
-    packed = Packed.of(plan, own_modules([module.CapUCB()]))
     name = {"mine": mine, "widths": widths}[which]
     file = folder / f"{name}.py"
     text = file.read_text() + "# edited\n"
@@ -419,10 +389,6 @@ def test_a_file_edited_after_a_plain_import_is_refused_by_name(lab, monkeypatch,
     os.utime(file, ns=(time.time_ns(), time.time_ns()))  # the clock of files may be some milliseconds late
     with pytest.raises(InvalidInput, match=rf"the module {name} was imported before .*{name}\.py was changed: restart"):
         Store.create(folder / "run", plan)
-    if which == "mine":  # a worker that has the old code, and a run that sends the new
-        sent = [OwnModule.of(m.name, text) if m.name == name else m for m in packed.modules]
-        with pytest.raises(VersionSkew, match=f"has imported another module {name} than the run"):
-            Packed(tuple(sent), packed.content).opened()
     importlib.invalidate_caches()
     for each in (widths, mine):
         importlib.reload(sys.modules[each])
@@ -446,7 +412,7 @@ def packed_plan(folder, mine):
     return plan, Packed.of(plan, own_modules(cell.policy for cell in plan.cells))
 
 
-def test_a_module_is_rebuilt_from_its_source_and_replaced_by_another(lab):
+def test_a_module_is_rebuilt_from_its_source(lab):
     folder, mine, widths = lab
     plan, first = packed_plan(folder, mine)
     here = [unit.run().to_bytes() for unit in plan.units]
@@ -456,16 +422,11 @@ def test_a_module_is_rebuilt_from_its_source_and_replaced_by_another(lab):
     for path in folder.iterdir():
         path.unlink()
     own._opened.cache_clear()
+    own._rebuild.cache_clear()
     rebuilt = first.opened()
     assert rebuilt is first.opened()
     assert type(rebuilt.cells[0].policy) is sys.modules[mine].CapUCB is not type(plan.cells[0].policy)
     assert [unit.run().to_bytes() for unit in rebuilt.units] == here
-    wider = WIDTHS.replace("2.0", "9.0")
-    modules = [OwnModule.of(m.name, wider if m.name == widths else m.source) for m in first.modules]
-    second = Packed(tuple(modules), first.content).opened()
-    assert type(second.cells[0].policy) is sys.modules[mine].CapUCB is not type(rebuilt.cells[0].policy)
-    assert type(second.cells[0].policy).select.__globals__["width"](1.0) == 9.0
-    assert type(first.opened().cells[0].policy).select.__globals__["width"](1.0) == 2.0
 
 
 def test_sources_that_are_damaged_unknown_or_not_the_workers(lab):
@@ -489,12 +450,11 @@ def test_sources_that_are_damaged_unknown_or_not_the_workers(lab):
 
 def test_processes_and_a_cluster_without_the_file_give_the_same_bytes(lab, tmp_path_factory):
     pytest.importorskip("distributed", reason='Dask is not installed: pip install "robandit[cluster]"')
-    folder, mine, widths = lab
+    folder, mine, _ = lab
     plan, _ = packed_plan(folder, mine)
     places = [folder / name for name in ("threads", "processes", "dask")]
     run(plan, places[0], threads=1)
-    (folder / f"{mine}.py").rename(folder / "hidden")  # a worker that looks for it finds none
-    (folder / f"{widths}.py").unlink()
+    sys.path.remove(str(folder))  # a worker that looks for the module finds none
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         assert run(plan, places[1], engine=pool).failed == ()
     with dask_farm(tmp_path_factory.mktemp("farm")) as farm:

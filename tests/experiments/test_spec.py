@@ -1,7 +1,8 @@
-"""Specs: the plans that they describe, round trips, and errors with line numbers."""
+"""Specs: the plans that they describe, round trips, and errors with their place."""
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from helpers.amount import amount
 from robandit import suites
 from robandit.cli import spec as cli
 from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, NotApplicable
-from robandit.experiments.spec import EXAMPLE, PolicyEntry, ProblemEntry, Spec, parse_spec, read_spec
+from robandit.experiments.spec import EXAMPLE, PolicyEntry, ProblemEntry, Spec, parse_spec, read_spec, toml_value
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 COINS = "bernoulli(means=[0.5, 0.25])"
@@ -21,12 +22,12 @@ SMALL = f'policies = ["UCB1"]\nproblems = ["{COINS}"]\nhorizons = [10]\n'
 
 
 def error_of(text, kind=InvalidInput):
-    """The line and the message of the error."""
+    """The message of the error."""
     with pytest.raises(kind) as caught:
         parse_spec(text, "f.toml")
-    match = re.fullmatch(r"f\.toml:(\d+): (.+)", str(caught.value), re.DOTALL)
+    match = re.fullmatch(r"f\.toml: (.+)", str(caught.value), re.DOTALL)
     assert match, caught.value
-    return int(match[1]), match[2]
+    return match[1]
 
 
 # ---- the plan of a spec
@@ -83,10 +84,10 @@ def test_the_golden_file_is_read_as_it_was_meant():
 
 
 def test_golden_files_that_are_rejected_by_name():
-    with pytest.raises(InvalidInput, match=r"spec\.corrupt\.toml:7: .*'gird' is not known \(did you mean grid\?\)"):
+    with pytest.raises(InvalidInput, match=r"spec\.corrupt\.toml: .*'gird' is not known \(did you mean grid\?\)"):
         read_spec(GOLDEN / "spec.corrupt.toml")
     with pytest.raises(
-        NewerFile, match=r"spec\.v2\.toml:4: version = 2 needs a newer Robandit: this one reads version 1"
+        NewerFile, match=r"spec\.v2\.toml: version = 2 needs a newer Robandit: this one reads version 1"
     ):
         read_spec(GOLDEN / "spec.v2.toml")
 
@@ -128,134 +129,126 @@ HEAD = "# one\n# two\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "expected"),
+    ("text", "expected"),
     [
-        ("", 1, r"policies is missing: it must be a list of strings such as"),
+        ("", r"policies is missing: it must be a list of strings such as"),
         (
             'policies = ["UCB1"]',
-            1,
             r"there is nothing to play: give problems .* or suites \(a list of names: heavy, light",
         ),
         (
             SMALL + "replication = 3",
-            4,
             r"replication: the key 'replication' is not known \(did you mean replications\?\): there are v",
         ),
-        (SMALL + "\n[extra]\nx = 1", 5, r"extra: the key 'extra' is not known: there are version, name, seed"),
-        (SMALL + '"odd key\\n" = 1', 4, r"is not known"),
-        (SMALL + "version = 0", 4, r"version = 0 must be the integer 1"),
-        (SMALL + "version = '1'", 4, r"version = '1' must be the integer 1"),
-        (SMALL + "name = 3", 4, r"name = 3 must be a printable string"),
-        (SMALL + "name = ' '", 4, r"name = ' ' must be a printable string"),
-        (SMALL + "seed = -1", 4, r"seed = -1 must be an integer >= 0"),
-        (SMALL + "seed = 1.0", 4, r"seed = 1.0 must be an integer >= 0"),
-        (SMALL + "seed = true", 4, r"seed = True must be an integer >= 0"),
-        (SMALL + "seed = 1e3", 4, r"seed = 1000.0 must be an integer .*; write 1000$"),
-        (SMALL + "replications = 1e1", 4, r"replications = 10.0 must be an integer from 1 to 1,000,000; write 10$"),
-        (SMALL + "replications = 1e7", 4, r"replications = 10000000.0 must be an integer from 1 to 1,000,000$"),
-        (HEAD + SMALL.replace("[10]", "[10,\n1e4]"), 6, r"horizons\[1\] = 10000.0 must be an integer .*; write 10000$"),
-        (SMALL + "replications = 0", 4, r"replications = 0 must be an integer from 1 to 1,000,000"),
-        (SMALL + "replications = 1_000_001", 4, r"replications = 1000001 must be"),
-        (SMALL + "eps = 0", 4, r"eps = 0.0 must be a number with 0 < eps <= 1"),
-        (SMALL + "eps = 'x'", 4, r"eps = 'x' must be a number with 0 < eps <= 1"),
-        (SMALL + "eps = nan", 4, r"eps = nan must be"),
-        (SMALL + "suites = []", 4, r"suites: the list is empty: leave it out, or give a list of names: heavy"),
-        (SMALL + "suites = 'heavy'", 4, r"suites = 'heavy' must be a list of names"),
+        (SMALL + "\n[extra]\nx = 1", r"extra: the key 'extra' is not known: there are version, name, seed"),
+        (SMALL + '"odd key\\n" = 1', r"is not known"),
+        (SMALL + "version = 0", r"version = 0 must be the integer 1"),
+        (SMALL + "version = '1'", r"version = '1' must be the integer 1"),
+        (SMALL + "name = 3", r"name = 3 must be a printable string"),
+        (SMALL + "name = ' '", r"name = ' ' must be a printable string"),
+        (SMALL + "seed = -1", r"seed = -1 must be an integer >= 0"),
+        (SMALL + "seed = 1.0", r"seed = 1.0 must be an integer >= 0"),
+        (SMALL + "seed = true", r"seed = True must be an integer >= 0"),
+        (SMALL + "seed = 1e3", r"seed = 1000.0 must be an integer .*; write 1000$"),
+        (SMALL + "replications = 1e1", r"replications = 10.0 must be an integer from 1 to 1,000,000; write 10$"),
+        (SMALL + "replications = 1e7", r"replications = 10000000.0 must be an integer from 1 to 1,000,000$"),
+        (HEAD + SMALL.replace("[10]", "[10,\n1e4]"), r"horizons\[1\] = 10000.0 must be an integer .*; write 10000$"),
+        (SMALL + "replications = 0", r"replications = 0 must be an integer from 1 to 1,000,000"),
+        (SMALL + "replications = 1_000_001", r"replications = 1000001 must be"),
+        (SMALL + "eps = 0", r"eps = 0.0 must be a number with 0 < eps <= 1"),
+        (SMALL + "eps = 'x'", r"eps = 'x' must be a number with 0 < eps <= 1"),
+        (SMALL + "eps = nan", r"eps = nan must be"),
+        (SMALL + "suites = []", r"suites: the list is empty: leave it out, or give a list of names: heavy"),
+        (SMALL + "suites = 'heavy'", r"suites = 'heavy' must be a list of names"),
         (
             SMALL + "suites = [\n 'light',\n 'hevy']",
-            6,
             r"suites\[1\]: suite 'hevy' is not known \(did you mean heavy\?\)",
         ),
-        (SMALL + "suites = [\n 'light',\n 'light']", 6, r"suites\[1\]: the suite light is given twice"),
-        (SMALL + "suites = [\n 'light',\n 3]", 6, r"suites\[1\] = 3 must be one of heavy, light"),
+        (SMALL + "suites = [\n 'light',\n 'light']", r"suites\[1\]: the suite light is given twice"),
+        (SMALL + "suites = [\n 'light',\n 3]", r"suites\[1\] = 3 must be one of heavy, light"),
         (
             HEAD + f"policies = ['UCB1']\nproblems = ['{COINS}']",
-            4,
             r"problems\[0\]: bernoulli.* has no horizon of its own",
         ),
         (
             HEAD + f"suites = ['light']\npolicies = ['UCB1']\nproblems = ['{COINS}']",
-            5,
             r"has no horizon of its own: give horizons",
         ),
-        (HEAD + SMALL.replace("[10]", "[10,\n0]"), 6, r"horizons\[1\] = 0 must be an integer from 1 to 2\^53"),
-        (HEAD + SMALL.replace("[10]", f"[{2**53 + 1}]"), 5, r"horizons\[0\] = \d+ must be"),
-        (HEAD + SMALL.replace("[10]", "[10,\n'x']"), 6, r"horizons\[1\] = 'x' must be an integer"),
-        (HEAD + SMALL.replace("[10]", "[10, 20,\n10]"), 6, r"horizons\[2\]: the horizon 10 is given twice"),
-        (HEAD + SMALL.replace("[10]", "10"), 5, r"horizons = 10 must be a list; each is an integer"),
+        (HEAD + SMALL.replace("[10]", "[10,\n0]"), r"horizons\[1\] = 0 must be an integer from 1 to 2\^53"),
+        (HEAD + SMALL.replace("[10]", f"[{2**53 + 1}]"), r"horizons\[0\] = \d+ must be"),
+        (HEAD + SMALL.replace("[10]", "[10,\n'x']"), r"horizons\[1\] = 'x' must be an integer"),
+        (HEAD + SMALL.replace("[10]", "[10, 20,\n10]"), r"horizons\[2\]: the horizon 10 is given twice"),
+        (HEAD + SMALL.replace("[10]", "10"), r"horizons = 10 must be a list; each is an integer"),
     ],
 )
-def test_keys_that_are_rejected(text, line, expected):
-    at, message = error_of(text)
-    assert at == line, message
+def test_keys_that_are_rejected(text, expected):
+    message = error_of(text)
     assert re.search(expected, message), message
 
 
 @pytest.mark.parametrize(
-    ("policies", "line", "expected"),
+    ("policies", "expected"),
     [
-        ("[]", 1, r"policies: the list is empty"),
-        ("'UCB1'", 1, r"policies = 'UCB1' must be a list of strings"),
-        ("['UCB1',\n3]", 2, r"policies\[1\] = 3 must be a string such as \"AdaRUCB\", or a table with policy and grid"),
-        ("['UCB1',\n'UBC1']", 2, r"policies\[1\]: policy 'UBC1' is not known \(did you mean UCB1\?\)"),
-        ("['UCB1',\n'UCB1(scale=1.0)']", 2, r"policies\[1\]: the policy UCB1 is given twice"),
-        ("['UCB1(scale=1.00000001)',\n'UCB1(scale=1.00000002)']", 2,
+        ("[]", r"policies: the list is empty"),
+        ("'UCB1'", r"policies = 'UCB1' must be a list of strings"),
+        ("['UCB1',\n3]", r"policies\[1\] = 3 must be a string such as \"AdaRUCB\", or a table with policy and grid"),
+        ("['UCB1',\n'UBC1']", r"policies\[1\]: policy 'UBC1' is not known \(did you mean UCB1\?\)"),
+        ("['UCB1',\n'UCB1(scale=1.0)']", r"policies\[1\]: the policy UCB1 is given twice"),
+        ("['UCB1(scale=1.00000001)',\n'UCB1(scale=1.00000002)']",
          r"have the same name, UCB1\(scale=1\): choose values that differ more"),
-        ("['all',\n'UCB1']", 2, r"policies\[1\]: the policy UCB1 is given twice"),
-        ("['UCB1(scale=2)',\n'UCB1(scal=2)']", 2, r"UCB1 has no parameter 'scal' \(did you mean scale\?\): it has scale=1.0"),
-        ("[{},\n'UCB1']", 1, r"policies\[0\]: policy is missing: it must be a string"),
-        ("['UCB1',\n{policy = 3}]", 2, r"policies\[1\].policy = 3 must be a string"),
-        ("['UCB1',\n{policy = 'X'}]", 2, r"policies\[1\].policy: policy 'X' is not known"),
-        ("['UCB1',\n{policy = 'APE2', name = 'x'}]", 2, r"policies\[1\].name: the key 'name' is not known: there are policy, grid"),
-        ("[{policy = 'APE2', grid = 3}]", 1, r"policies\[0\].grid = 3 must be a table with a list of values for each"),
-        ("[{policy = 'APE2', grid = {c = 3}}]", 1, r"policies\[0\].grid.c = 3 must be a list of values"),
-        ("[{policy = 'APE2', grid = {c = []}}]", 1, r"policies\[0\].grid.c: the list is empty"),
-        ("[{policy = 'APE2', grid = {c = [\n1.0,\n-2.0]}}]", 3, r"policies\[0\].grid.c\[1\]: APE2\(c=-2.0\) cannot be made"),
-        ("[{policy = 'APE2', grid = {c = [\n1.0,\n1.0]}}]", 3, r"policies\[0\].grid.c\[1\]: the value 1.0 is given twice"),
-        ("[{policy = 'APE2', grid = {c = [\n1.0,\n2021-01-01]}}]", 3, "must be a number, a string, true, false or a list"),
-        ("[{policy = 'APE2', grid = {d = [1.0]}}]", 1, r"grid.d: APE2 has no parameter 'd': it has eps=None, c=1.0, pert"),
-        ("[{policy = 'APE2(c=2.0)', grid = {c = [1.0]}}]", 1, r"grid.c: APE2 already has c = 2.0: remove it"),
-        ("[{policy = 'APE2', grid = {c = [1.0, 1], eps = [-1.0]}}]", 1, r"grid.c\[1\]: the value 1 is given twice"),
-        ("[{policy = 'APE2', grid = {c = [1.0, 2.0], eps = [-1.0]}}]", 1, r"policies\[0\].grid: APE2\(c=1.0, eps=-1.0\) cannot"),
-        ("[{policy = 'all', grid = {c = [1.0]}}]", 1, r"'all' has no parameters for a grid"),
-        ("[{policy = 'RobustUCB', grid = {eps = [1.0]}}]", 1, r"RobustUCB stands for 3 policies: put estimator in the grid"),
-        ("['UCB1',\n'MRUCB(horizon=9)']", 2, r"is made for 9 pulls, but a horizon is 10"),
-        (f"[{{policy = 'APE2', grid = {{c = {list(range(1, 102))}, eps = {[i / 100 for i in range(1, 101)]}}}}}]", 1, "10,100"),
+        ("['all',\n'UCB1']", r"policies\[1\]: the policy UCB1 is given twice"),
+        ("['UCB1(scale=2)',\n'UCB1(scal=2)']", r"UCB1 has no parameter 'scal' \(did you mean scale\?\): it has scale=1.0"),
+        ("[{},\n'UCB1']", r"policies\[0\]: policy is missing: it must be a string"),
+        ("['UCB1',\n{policy = 3}]", r"policies\[1\].policy = 3 must be a string"),
+        ("['UCB1',\n{policy = 'X'}]", r"policies\[1\].policy: policy 'X' is not known"),
+        ("['UCB1',\n{policy = 'APE2', name = 'x'}]", r"policies\[1\].name: the key 'name' is not known: there are policy, grid"),
+        ("[{policy = 'APE2', grid = 3}]", r"policies\[0\].grid = 3 must be a table with a list of values for each"),
+        ("[{policy = 'APE2', grid = {c = 3}}]", r"policies\[0\].grid.c = 3 must be a list of values"),
+        ("[{policy = 'APE2', grid = {c = []}}]", r"policies\[0\].grid.c: the list is empty"),
+        ("[{policy = 'APE2', grid = {c = [\n1.0,\n-2.0]}}]", r"policies\[0\].grid.c\[1\]: APE2\(c=-2.0\) cannot be made"),
+        ("[{policy = 'APE2', grid = {c = [\n1.0,\n1.0]}}]", r"policies\[0\].grid.c\[1\]: the value 1.0 is given twice"),
+        ("[{policy = 'APE2', grid = {c = [\n1.0,\n2021-01-01]}}]", "must be a number, a string, true, false or a list"),
+        ("[{policy = 'APE2', grid = {d = [1.0]}}]", r"grid.d: APE2 has no parameter 'd': it has eps=None, c=1.0, pert"),
+        ("[{policy = 'APE2(c=2.0)', grid = {c = [1.0]}}]", r"grid.c: APE2 already has c = 2.0: remove it"),
+        ("[{policy = 'APE2', grid = {c = [1.0, 1], eps = [-1.0]}}]", r"grid.c\[1\]: the value 1 is given twice"),
+        ("[{policy = 'APE2', grid = {c = [1.0, 2.0], eps = [-1.0]}}]", r"policies\[0\].grid: APE2\(c=1.0, eps=-1.0\) cannot"),
+        ("[{policy = 'all', grid = {c = [1.0]}}]", r"'all' has no parameters for a grid"),
+        ("[{policy = 'RobustUCB', grid = {eps = [1.0]}}]", r"RobustUCB stands for 3 policies: put estimator in the grid"),
+        ("['UCB1',\n'MRUCB(horizon=9)']", r"is made for 9 pulls, but a horizon is 10"),
+        (f"[{{policy = 'APE2', grid = {{c = {list(range(1, 102))}, eps = {[i / 100 for i in range(1, 101)]}}}}}]", "10,100"),
     ],
 )  # fmt: skip
-def test_policies_that_are_rejected(policies, line, expected):
-    at, message = error_of(f"# first\npolicies = {policies}\nproblems = ['{COINS}']\nhorizons = [10]")
-    assert at == line + 1, message
+def test_policies_that_are_rejected(policies, expected):
+    message = error_of(f"# first\npolicies = {policies}\nproblems = ['{COINS}']\nhorizons = [10]")
     assert re.search(expected, message), message
 
 
 @pytest.mark.parametrize(
-    ("problems", "line", "expected"),
+    ("problems", "expected"),
     [
-        ("[]", 1, r"problems: the list is empty"),
-        ("['gaussian(means=[1, 0])',\n3]", 2, r"problems\[1\] = 3 must be a string such as .*, or a table with problem"),
-        ("['gaussian(means=[1, 0])',\n'x']", 2, r"problems\[1\]: problem 'x' is not known: there are bernoulli, changing"),
-        ("['gaussian(means=[1, 0])',\n'gaussian(means=[1.0, 0.0])']", 2, r"is the same problem as gaussian\(means=\[1, 0\]\)"),
-        ("['gaussian(means=[1, 0])',\n{problem = 'gaussian(means=[2, 0])', name = 'gaussian(means=[1, 0])'}]", 2, "two problems"),
-        ("[{problem = 'gaussian(means=[2, 0])', name = ''}]", 1, r"problems\[0\].name = '' must be a printable string"),
-        ("[{problem = 'gaussian(means=[2, 0])', name = 1}]", 1, r"problems\[0\].name = 1 must be a printable string"),
-        ("[{name = 'x'}]", 1, r"problems\[0\]: problem is missing"),
-        ("[{problem = 'heavy/pareto-1.6', grid = {tail = [1.5]}}]", 1, r"has no parameters for a grid"),
-        ("[{problem = 'gaussian()', grid = {sd = [1.0]}}]", 1, r"problems\[0\].grid.sd\[0\]: gaussian\(sd=1.0\) needs means"),
-        ("[{problem = 'gaussian(means=[1, 0])', grid = {tail = [1.0]}}]", 1, r"gaussian has no parameter 'tail': it has means"),
-        ("[{problem = 'gauss(means=[1, 0])', grid = {sd = [1.0]}}]", 1, r"problem 'gauss' is not known"),
-        ("[{problem = 'gaussian(means=[1, 0])', minimize = 1}]", 1, r"problems\[0\].minimize = 1 must be true or false"),
-        ("[{problem = 'gaussian(means=[1, 0])', minimize = 'yes'}]", 1, r"minimize = 'yes' must be true or false"),
-        ("[{problem = 'gaussian(means=[1, 0], minimize=1)'}]", 1, r"minimize = 1 must be True or False"),
-        ("[{problem = 'gaussian(means=[1, 0], minimize=True)', minimize = true}]", 1, r"already has minimize = True: remove one"),
-        ("[{problem = 'heavy/pareto-1.6', minimize = true}]", 1, r"a problem of a suite, which has its own sign"),
-        ("[{problem = 'negated_pareto(means=[-1, -2], tail=2)', minimize = true}]", 1, r"has no parameter 'minimize'"),
-        ("[{problem = 'gaussian(means=[1, 0])', minimize = true, grid = {minimize = [true]}}]", 1, "already has minimize = True"),
+        ("[]", r"problems: the list is empty"),
+        ("['gaussian(means=[1, 0])',\n3]", r"problems\[1\] = 3 must be a string such as .*, or a table with problem"),
+        ("['gaussian(means=[1, 0])',\n'x']", r"problems\[1\]: problem 'x' is not known: there are bernoulli, changing"),
+        ("['gaussian(means=[1, 0])',\n'gaussian(means=[1.0, 0.0])']", r"is the same problem as gaussian\(means=\[1, 0\]\)"),
+        ("['gaussian(means=[1, 0])',\n{problem = 'gaussian(means=[2, 0])', name = 'gaussian(means=[1, 0])'}]", "two problems"),
+        ("[{problem = 'gaussian(means=[2, 0])', name = ''}]", r"problems\[0\].name = '' must be a printable string"),
+        ("[{problem = 'gaussian(means=[2, 0])', name = 1}]", r"problems\[0\].name = 1 must be a printable string"),
+        ("[{name = 'x'}]", r"problems\[0\]: problem is missing"),
+        ("[{problem = 'heavy/pareto-1.6', grid = {tail = [1.5]}}]", r"has no parameters for a grid"),
+        ("[{problem = 'gaussian()', grid = {sd = [1.0]}}]", r"problems\[0\].grid.sd\[0\]: gaussian\(sd=1.0\) needs means"),
+        ("[{problem = 'gaussian(means=[1, 0])', grid = {tail = [1.0]}}]", r"gaussian has no parameter 'tail': it has means"),
+        ("[{problem = 'gauss(means=[1, 0])', grid = {sd = [1.0]}}]", r"problem 'gauss' is not known"),
+        ("[{problem = 'gaussian(means=[1, 0])', minimize = 1}]", r"problems\[0\].minimize = 1 must be true or false"),
+        ("[{problem = 'gaussian(means=[1, 0])', minimize = 'yes'}]", r"minimize = 'yes' must be true or false"),
+        ("[{problem = 'gaussian(means=[1, 0], minimize=1)'}]", r"minimize = 1 must be True or False"),
+        ("[{problem = 'gaussian(means=[1, 0], minimize=True)', minimize = true}]", r"already has minimize = True: remove one"),
+        ("[{problem = 'heavy/pareto-1.6', minimize = true}]", r"a problem of a suite, which has its own sign"),
+        ("[{problem = 'negated_pareto(means=[-1, -2], tail=2)', minimize = true}]", r"has no parameter 'minimize'"),
+        ("[{problem = 'gaussian(means=[1, 0])', minimize = true, grid = {minimize = [true]}}]", "already has minimize = True"),
     ],
 )  # fmt: skip
-def test_problems_that_are_rejected(problems, line, expected):
-    at, message = error_of(f"policies = ['UCB1']\nhorizons = [10]\nproblems = {problems}")
-    assert at == line + 2, message
+def test_problems_that_are_rejected(problems, expected):
+    message = error_of(f"policies = ['UCB1']\nhorizons = [10]\nproblems = {problems}")
     assert re.search(expected, message), message
 
 
@@ -279,34 +272,31 @@ def test_costs_are_written_as_a_key_or_as_a_parameter():
 
 
 def test_a_problem_of_a_suite_that_is_given_as_well():
-    line, message = error_of("policies = ['UCB1']\nsuites = ['heavy']\nproblems = ['heavy/pareto-1.6']")
-    assert line == 3
+    message = error_of("policies = ['UCB1']\nsuites = ['heavy']\nproblems = ['heavy/pareto-1.6']")
     assert "two problems are named 'heavy/pareto-1.6'" in message
 
 
 def test_an_eps_for_all_and_another_for_one():
     text = SMALL.replace('"UCB1"', '"UCB1",\n"APE2(eps=0.5)"')
     assert parse_spec(text + "eps = 0.5").plan().cells[1].policy.eps == 0.5
-    line, message = error_of(text + "eps = 0.25")
-    assert line == 2
+    message = error_of(text + "eps = 0.25")
     assert "has an eps, and the spec has eps = 0.25" in message
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "expected"),
+    ("text", "expected"),
     [
-        ("a = 1\nb = = 2\n", 2, "Invalid value"),
-        ("a = 1\nb = [1,\n", 2, "this is not TOML: "),
-        ("a = '\u2028'\nb = [1,", 2, "this is not TOML: "),
-        ("a = 1\na = 2", 2, "Cannot overwrite a value"),
-        ("a = " + "[" * 50_000, 1, "nested too deeply"),
-        ("a = " + "9" * 10_000, 1, "this is not TOML"),
-        ("\n\nPK\x03\x04", 3, "this is not TOML"),
+        ("a = 1\nb = = 2\n", "Invalid value (at line 2, column 5)"),
+        ("a = 1\nb = [1,\n", "this is not TOML: "),
+        ("a = '\u2028'\nb = [1,", "this is not TOML: "),
+        ("a = 1\na = 2", "Cannot overwrite a value"),
+        ("a = " + "[" * 50_000, "nested too deeply"),
+        ("a = " + "9" * 10_000, "this is not TOML"),
+        ("\n\nPK\x03\x04", "this is not TOML"),
     ],
 )
-def test_what_is_not_toml(text, line, expected):
-    at, message = error_of(text)
-    assert at == line
+def test_what_is_not_toml(text, expected):
+    message = error_of(text)
     assert expected in message
 
 
@@ -417,7 +407,7 @@ WRONG = {
 
 @given(valid, st.data())
 @settings(max_examples=amount(30, 60), deadline=None)
-def test_any_corruption_is_rejected_with_its_line(spec, data):
+def test_any_corruption_is_rejected_with_its_key(spec, data):
     text = spec.to_toml().splitlines()
     starts = [i for i, line in enumerate(text) if re.match(r"\w+ = ", line)]
     if data.draw(st.booleans(), label="an unknown key"):
@@ -426,15 +416,12 @@ def test_any_corruption_is_rejected_with_its_line(spec, data):
             st.text("abcxyz_", min_size=1, max_size=8).filter(lambda key: key not in Spec.__struct_fields__)
         )
         text.insert(at, f"{key} = 1")
-        lines = {at + 1}
     else:
         key = data.draw(st.sampled_from([key for key in WRONG if any(text[i].startswith(f"{key} =") for i in starts)]))
         at = next(i for i in starts if text[i].startswith(f"{key} ="))
         end = next((i for i in starts if i > at), len(text))
         text[at:end] = [f"{key} = {WRONG[key]}"]
-        lines = {at + 1}
-    line, message = error_of("\n".join(text))
-    assert {line} == lines, message
+    message = error_of("\n".join(text))
     assert key in message
 
 
@@ -475,11 +462,11 @@ def test_check_says_what_is_skipped(tmp_path, capsys):
     assert "Robust UCB(estimator='catoni') is skipped on tails(tail=1.3) (20,000 pulls): RobustUCB needs v" in text
 
 
-def test_check_names_the_file_and_the_line(tmp_path):
+def test_check_names_the_file_and_the_key(tmp_path):
     file = tmp_path / "wrong.toml"
     file.write_text(SMALL + "sed = 1\n")
     for command in (cli.check, cli.show):
-        with pytest.raises(InvalidInput, match=rf"^{re.escape(str(file))}:4: .*did you mean seed\?"):
+        with pytest.raises(InvalidInput, match=rf"^{re.escape(str(file))}: .*did you mean seed\?"):
             command(file)
 
 
@@ -497,33 +484,26 @@ def test_the_page_names_every_key_and_its_examples_are_read():
     assert (len(second.problems), len({cell.label for cell in second.cells})) == (12, 7)
 
 
-@pytest.mark.parametrize("key", [".".join(["a"] * 50_000), "[" + " . ".join(["'b c'"] * 5_000) + "]\nd"])
-def test_a_dotted_key_of_many_parts_is_refused_before_it_is_read(key: str) -> None:
-    with pytest.raises(
-        InvalidInput, match=r"^spec:2: a dotted key has more than 100 parts: a key of a spec has at most 3"
-    ):
-        parse_spec(f"version = 1\n{key} = 1\npolicies = ['UCB1']\nsuites = ['heavy']")
-
-
 def test_a_long_key_is_shortened_in_the_message() -> None:
     with pytest.raises(InvalidInput, match="is not known") as caught:
         parse_spec(f"{'a' * 5_000} = 1\npolicies = ['UCB1']\nsuites = ['heavy']")
     assert len(str(caught.value)) < 400
 
 
-def test_a_large_grid_is_refused_before_its_values_are_compared() -> None:
-    class Value(float):
-        compared = 0
-
-        def __eq__(self, other: object) -> bool:
-            Value.compared += 1
-            return float(self) == other
-
-        __hash__ = float.__hash__
-
-    grid = {"tail": tuple(Value(1.2 + i / 1e6) for i in range(10_001))}
+def test_a_large_grid_is_refused() -> None:
+    grid = {"tail": tuple(1.2 + i / 1e6 for i in range(10_001))}
+    entry = ProblemEntry(problem="pareto(means=[1.0, 2.0])", grid=grid)
     with pytest.raises(InvalidInput, match="10,001 combinations: at most 10,000"):
-        Spec(
-            policies=("UCB1",), problems=(ProblemEntry(problem="pareto(means=[1.0, 2.0])", grid=grid),), horizons=(10,)
-        )
-    assert not Value.compared
+        Spec(policies=("UCB1",), problems=(entry,), horizons=(10,))
+
+
+scalars = st.integers() | st.floats(allow_nan=False) | st.booleans() | st.text(st.characters(exclude_categories=["Cs"]))
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab.\"'\n ", max_size=3), inner, max_size=3),
+)
+
+
+@given(values)
+def test_any_value_reads_back_from_toml(value):
+    assert tomllib.loads(f"a = {toml_value(value)}\n") == {"a": value}

@@ -487,7 +487,7 @@ def test_a_log_without_propensities(server: Server, rows: int, tmp_path: Path) -
     assert mixed.propensity == "propensity"
     with pytest.raises(InvalidInput, match="the propensity is missing"):
         mixed.log()
-    assert open_records(address, where="propensity != null").log().propensities.tolist() == [0.5]  # type: ignore[union-attr]
+    assert open_records(address, where="propensity is not null").log().propensities.tolist() == [0.5]  # type: ignore[union-attr]
 
 
 def test_urllib_is_imported_only_for_urls() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from robandit.errors import InvalidInput
 from robandit.recorded import open_records, reader
-from robandit.recorded.where import parse_condition
+from robandit.recorded.where import parse_condition, quoted_column
 
 FRAME = pl.DataFrame(
     {
@@ -62,60 +62,114 @@ def table(request, tmp_path_factory):
         ("OK = TRUE", None),
         ("ok == TRUE", [1, 3, 4]),
         ("not ok = true", [2, 6]),
-        ("ok = null", [5]),
-        ("ok != null and reward > 3", [4, 6]),
+        ("ok is null", [5]),
+        ("ok is not null and reward > 3", [4, 6]),
+        ("size in (10, 50) or arm like 'b%'", [1, 2, 4, 5, 6]),
+        ("size not between 15 and 55", [1, 6]),
+        ("reward = 2 or ok is true and size > 20", [2, 3]),
         ("size >= 30", [3, 5, 6]),
         ("size < 2.5e1", [1, 2]),
         ("not size < 25", [3, 5, 6]),
-        ("'model name' = 'x'", [1, 3, 6]),
-        ('"model name" = "y\'s"', [2]),
-        ("'model name' = 'y''s'", [2]),
-        ("'model name' != 'x'", [2, 5]),
+        ("\"model name\" = 'x'", [1, 3, 6]),
+        ("\"model name\" = 'y''s'", [2]),
+        ("\"model name\" <> 'x'", [2, 5]),
+        ("arm <> '5' and size <> '10' and reward < 4", [2, 3]),
         ("arm = 'a' or ok = false and reward > 5", [1, 3, 5, 6]),
         ("(arm = 'a' or ok = false) and reward > 5", [6]),
         ("not (arm = 'a' or ok = false)", [4]),
-        ("ts >= '2024-01-03' and ts < '2024-01-05T00:00:00'", [3, 4]),
         ("reward = 1", [1]),
     ],
 )
 def test_the_same_rows_fit_in_every_format(table, where, rewards):
     if rewards is None:
-        with pytest.raises(InvalidInput, match="has no column 'OK'; did you mean 'ok'"):
+        with pytest.raises(InvalidInput, match=r"has no column 'OK' \(did you mean 'ok'"):
             kept(table, where)
     else:
         assert kept(table, where) == rewards
 
 
 @pytest.mark.parametrize(
-    ("where", "place", "words"),
+    ("where", "words"),
     [
-        ("", 1, "the end is not a column"),
-        ("okay = true", 1, "has no column 'okay'; did you mean 'ok'? The columns are 'arm', 'reward', 'ok'"),
-        ("zzz = true", 1, "has no column 'zzz'; the columns are 'arm'"),
-        ("ok = yes", 6, "'yes' is not a value; text is written in quotes, as 'yes'"),
-        ("ok = true and", 14, "the end is not a column"),
-        ("ok", 3, "the end is not a comparison"),
-        ("ok true", 4, "'true' is not a comparison"),
-        ("ok = ", 6, "the end is not a value"),
-        ("(ok = true", 11, "close the parenthesis"),
-        ("ok = true)", 10, "')' is not expected here"),
-        ("ok = true ok = false", 11, "write 'and' or 'or' between two comparisons"),
-        ("ok < true", 6, "cannot be compared with <"),
-        ("arm = 'a", 7, "a quote is opened here and never closed"),
-        ("size % 2 = 0", 6, "'%' is not allowed"),
-        ("size = 1x", 8, "is not allowed"),
-        ("size = 1e999", 8, "is too large"),
-        ("size < '9'", 8, "write 9 without quotes to compare numbers"),
-        ("len(arm) = 1", 1, "has no column 'len'"),
-        ("not " * 60 + "ok = true", 201, "nested too deeply"),
-        ("(" * 60 + "ok = true", 51, "nested too deeply"),
+        ("", "it names no column; write for example ok = true"),
+        ("okay = true", "has no column 'okay'; the columns are 'arm', 'reward', 'ok'"),
+        ("siz = 1", "has no column 'siz' (did you mean 'size'?); the columns are 'arm', 'reward', 'ok'"),
+        ("ok = yes", "has no column 'yes'; the columns are"),
+        ('arm = "a"', "has no column 'a'; text is written as 'a', in single quotes"),
+        (
+            "'model name' = 'x' or ok = true",
+            "'model name' is a value; write a column before =, perhaps in double quotes",
+        ),
+        ("5 < size", "5 is a value; write a column before <"),
+        ("arm = ok", "ok is a column; compare a column with a number, 'text'"),
+        ("ok = true and", "; write for example ok = true"),
+        ("ok true", "; write for example ok = true"),
+        ("ok = ", "; write for example ok = true"),
+        ("(ok = true", "; write for example ok = true"),
+        ("ok = true)", "')' closes nothing; remove it"),
+        ("ok = true ok = false", "; write for example ok = true"),
+        ("arm = 'a", '"\'a" is not allowed'),
+        ("size % 2 = 0", "'% 2 = 0' is not allowed"),
+        ("ok = true -- now", "'-- now' is not allowed"),
+        ("ok = true; select 1", "'; select 1' is not allowed"),
+        ("ok = null", "= null fits no row; write ok is null"),
+        ("ok != null", "!= null fits no row; write ok is not null"),
+        ("size = 1" + "0" * 60, "; write for example ok = true"),
+        ("size < '9'", "< '9' would compare letter by letter; write numbers without quotes"),
+        ("size = 3 or size = 'x'", "'size' is compared with a number and text; use values of one kind"),
+        ("ok or upper (arm) = 'A'", "has no column 'upper'"),
+        ("arm(size) = 1", "arm(...) is a function"),
+        ('"arm" (size) = 1', "is a function"),
+        ("not " * 450 + "ok = true", "; write for example ok = true"),
     ],
 )
-def test_an_error_names_the_place_and_the_way_out(where, place, words):
+def test_an_error_names_the_text_and_the_way_out(where, words):
     with pytest.raises(InvalidInput, match=re.escape(words)) as raised:
         open_records(FRAME, where=where)
-    assert f"character {place}" in str(raised.value)
-    assert "--where" in str(raised.value)
+    assert f"where (--where) {where[:200]!r}: " in str(raised.value)
+    assert raised.value.parameter == "where"
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "reward in (select reward from read_csv('{file}'))",
+        "exists (select 1 from read_csv('{file}'))",
+        "reward in (table read_csv('{file}'))",
+        "reward in (values (1))",
+        "E'\\'' = arm or reward in (select reward from read_csv('{file}')) or arm = ''",
+        "$$'$$ = arm or reward in (select reward from read_csv('{file}')) or arm = ''",
+        "/* ' */ reward in (select reward from read_csv('{file}')) or arm = ''",
+        "arm = `'` or reward in (select reward from read_csv('{file}')) or arm = ''",
+        "\"read_csv\"('{file}') = 1",
+    ],
+)
+def test_no_condition_reads_a_file(where, tmp_path):
+    file = tmp_path / "secret.csv"
+    file.write_text("reward\n1\n")
+    with pytest.raises(InvalidInput, match=r"is not allowed|is a function|has no column"):
+        open_records(FRAME, where=where.format(file=file))
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("arm", "it is not true or false, but String; write a comparison, such as arm = true"),
+        ("ts > '2024-01-03'", "'ts' holds times, and is compared with text; compare 'ts' with timestamp"),
+        ("ts = 5", "'ts' holds times, and is compared with a number"),
+        ("arm = date '2024-01-03'", "cannot compare"),
+    ],
+)
+def test_a_condition_that_does_not_fit_the_columns_is_rejected(where, words):
+    with pytest.raises(InvalidInput, match=re.escape(words)):
+        open_records(FRAME, where=where).summary()
+
+
+@pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
+def test_times_are_compared_in_utc(zone):
+    frame = FRAME.with_columns(pl.col("ts").dt.replace_time_zone("UTC").dt.convert_time_zone(zone or "UTC"))
+    frame = frame if zone else FRAME
+    assert kept(frame, "ts >= date '2024-01-03' and ts < timestamp '2024-01-05T12:00:00'") == [3, 4]
 
 
 @pytest.mark.parametrize("where", [3, ["ok = true"], "ok = true " + "or ok = true " * 200])
@@ -134,7 +188,6 @@ def test_what_is_no_condition_is_rejected(where):
         ("id > +9007199254740992", [2, 3]),
         ("id > -9007199254740993", [1, 2, 3]),
         ("id = 9007199254740992", [1]),
-        ("id < 1" + "0" * 60, [1, 2, 3]),
     ],
 )
 def test_integers_are_not_rounded(kind, where, rewards, tmp_path):
@@ -148,14 +201,17 @@ def test_integers_are_not_rounded(kind, where, rewards, tmp_path):
     assert kept(path if write else frame, where) == rewards
 
 
-def test_a_large_integer_is_compared_with_any_column():
-    columns = {"float": [2.0**60, 1.0], "text": ["2e19", "x"], "bool": [True, False], "ts": [datetime(2024, 1, 1)] * 2}
-    frame = pl.DataFrame({"arm": ["a", "b"], "reward": [1.0, 2.0]} | columns)
-    assert kept(frame, "float = 1152921504606846976") == [1]
-    assert kept(frame, "text > 9007199254740993") == [1]
-    assert kept(frame, "bool < 9007199254740993") == [1, 2]
-    with pytest.raises(InvalidInput, match="no row fits"):
-        kept(frame, "ts != 9007199254740993")
+@pytest.mark.parametrize("name", ["date", "timestamp", "time", "order", "end", "Größe", 'a "b"', "in", "select"])
+def test_columns_with_a_meaning_in_sql_are_quoted(name):
+    frame = pl.DataFrame({"arm": ["a", "b"], "reward": [1.0, 2.0], name: ["2024-01-01", "2024-02-01"]})
+    assert kept(frame, f"{quoted_column(name)} >= '2024-01-15'") == [2]
+
+
+def test_a_column_of_dates_may_be_called_date():
+    frame = pl.DataFrame(
+        {"arm": ["a", "b"], "reward": [1.0, 2.0], "date": [datetime(2024, 1, 1), datetime(2024, 2, 1)]}
+    )
+    assert kept(frame, "date >= date '2024-01-15'") == [2]
 
 
 def test_kept_and_dropped_rows_are_counted_without_blank_lines(tmp_path):
@@ -177,15 +233,8 @@ def test_a_bad_row_that_fits_is_named_by_its_line(tmp_path):
 
 
 def test_if_no_row_fits_the_values_are_shown():
-    with pytest.raises(InvalidInput, match=r"no row fits .*'model name' = 'w'.*, of 6.*'x', \"y's\" and 'z'"):
-        open_records(FRAME, where="'model name' = 'w'").summary()
-
-
-def test_an_unclear_time_is_rejected():
-    with pytest.raises(InvalidInput, match="'ts' holds times; the time 'yesterday' is neither"):
-        open_records(FRAME, where="ts > 'yesterday'").summary()
-    with pytest.raises(InvalidInput, match="'ts' holds times, and '5' is none"):
-        open_records(FRAME, where="ts = '5'").summary()
+    with pytest.raises(InvalidInput, match=r"no row fits .*model name.*, of 6.*'x', \"y's\" and 'z'"):
+        open_records(FRAME, where="\"model name\" = 'w'").summary()
 
 
 def test_a_repeated_column_is_rejected(tmp_path):

@@ -141,22 +141,27 @@ def _with_options(message: str) -> str:
 
 
 def _usage_error(error: cyclopts.CycloptsError) -> str:
-    """Return the message, with an example if a value or the name of its option is missing."""
+    """Return the message, with the way out."""
     import cyclopts
 
-    from robandit.cli.missing import missing_value
     from robandit.cli.misspelt import unknown_option
 
     message = str(error).strip()
     if isinstance(error, cyclopts.UnknownOptionError):
         typed = error.token.keyword or error.token.value
-        message = unknown_option(typed, error.argument_collection, error.root_input_tokens or ())
+        message = unknown_option(typed, error.argument_collection)
     if isinstance(error, cyclopts.CoercionError) and error.app and error.token and error.token.value.startswith("--"):
         typed = error.token.value  # where a file is expected
         options = error.app.assemble_argument_collection()
         message = f"{unknown_option(typed, options)}. For a file of this name, write ./{typed[:80]}"
     if isinstance(error, cyclopts.MissingArgumentError) and error.argument is not None:
-        message = missing_value(error.argument, tuple(error.command_chain or ()))
+        argument = error.argument
+        name = argument.name.lstrip("-").upper() if argument.field_info.is_positional else argument.name
+        message = f"{name} needs a value"
+    if isinstance(error, cyclopts.RepeatArgumentError):
+        name = error.token.keyword or error.token.value[:80]
+        join = 'join the conditions with and, as in --where "ok = true and size < 5"'
+        message = f"{name} is given twice: {join if name == '--where' else 'omit one'}"
     if isinstance(error, cyclopts.UnusedCliTokensError):
         unused = " ".join(error.unused_tokens or ())
         message = (

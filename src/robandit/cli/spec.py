@@ -43,7 +43,7 @@ def check(file: Path, /, *, imports: Imports = None) -> None:
     Parameters
     ----------
     file
-        The TOML file. An error message names the line. Modules under `imports` are run.
+        The TOML file. An error message names the key. Modules under `imports` are run.
     """
     from robandit.experiments.spec import read_spec, summary
 

@@ -46,7 +46,7 @@ class Reading:
     are an error."""
     where: str | None = None
     """Read only rows that fit this condition, such as "ok = true and model != 'old'". A comparison is a column, one of
-    = != < <= > >=, and a number, 'text', true, false or null; join them with and, or, not and parentheses."""
+    = != < <= > >=, and a number, 'text', true or false, or `is null`; join them with and, or, not and parentheses."""
     join_names: Flag = False
     """Read names of arms that differ only by case or space as one arm, such as "Mistral" and "mistral "."""
     delimiter: str | None = None

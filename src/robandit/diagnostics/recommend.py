@@ -162,7 +162,7 @@ def _checked_bounds(bounds: Any) -> Pair | None:
             if isinstance(bounds, (Set, Mapping))
             else [validation.finite(end, "bounds") for end in islice(bounds, 3)]
         )
-    except Exception:  # TypeError, InvalidInput, or an error of the caller's own type
+    except (TypeError, InvalidInput):
         ends = []
     if len(ends) != 2 or not ends[0] < ends[1] or not math.isfinite(ends[1] - ends[0]):
         rule = "two numbers in order: finite, the smaller one first"

@@ -56,6 +56,6 @@ def _invalid(name: str, x: Any, problem: str) -> InvalidInput:
 
 def checked_about(about: Any) -> float | Literal["median"]:
     """Return the point as a float, or ``"median"``."""
-    if isinstance(about, str) and str.__str__(about) == "median":
+    if isinstance(about, str) and about == "median":
         return "median"
     return finite(about, "about", hint="or pass 'median'")

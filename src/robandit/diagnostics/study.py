@@ -274,7 +274,7 @@ def study(
     also = tuple(each for each in others if each.case not in (advice.case, *UNDECIDED))
     timeline = None if log is None else Timeline.of_log(log)
     if rows is not None:
-        times = (table.times, table.time_column, table.records) if isinstance(table, Table) else ()
+        times = (table.times, table.records) if isinstance(table, Table) else ()
         timeline = Timeline.of_table(rows, tuple(profiles), *times)
     return Study(
         recorded=recorded,

@@ -49,8 +49,6 @@ class Timeline:
     propensities: Floats | None = None
     paired: bool = False
     """Whether every arm has one reward at every time; the arms then alternate in their order."""
-    time_column: str = "time"
-    """The name of the column of times."""
     records: Records | None = None
     """The table that has the rewards; None if it is unknown."""
 
@@ -58,24 +56,17 @@ class Timeline:
     def of_log(cls, log: Log, *, weighted: bool = False) -> Timeline:
         """Return the timeline of a log. Its propensities are used only if it is ``weighted``."""
         weights = log.propensities if weighted else None
-        return cls(
-            log.arms, log.actions, log.rewards, log.times, weights, time_column=log.time_column, records=log.records
-        )
+        return cls(log.arms, log.actions, log.rewards, log.times, weights, records=log.records)
 
     @classmethod
     def of_table(
-        cls,
-        rewards: Floats,
-        arms: tuple[str, ...],
-        times: NDArray[Any] | None = None,
-        time_column: str = "time",
-        records: Records | None = None,
+        cls, rewards: Floats, arms: tuple[str, ...], times: NDArray[Any] | None = None, records: Records | None = None
     ) -> Timeline:
         """Return the timeline of the rewards of all arms at all times, of shape (times, arms)."""
         count, width = rewards.shape
         repeated = None if times is None else np.repeat(times, width)
-        actions, about = np.tile(np.arange(width), count), {"time_column": time_column, "records": records}
-        return cls(arms, actions, rewards.ravel(), repeated, paired=True, **about)  # type: ignore[arg-type]
+        actions = np.tile(np.arange(width), count)
+        return cls(arms, actions, rewards.ravel(), repeated, paired=True, records=records)
 
     def __len__(self) -> int:
         """Return the number of rewards."""
@@ -116,7 +107,8 @@ class Timeline:
         text = self.time(row)
         if not text or self.times is None or isinstance(self.times[row], np.datetime64):
             return text
-        return f"{self.time_column[:200]} = {text}"
+        column = "time" if self.records is None or self.records.time is None else self.records.time
+        return f"{column[:200]} = {text}"
 
     def named_place(self, row: int) -> str:
         """Return the time of a row for a sentence, or its number if no time is known."""

@@ -7,21 +7,22 @@ run folder, a notation or a saved bandit never imports one.
 from __future__ import annotations
 
 import ast
+import atexit
 import hashlib
+import importlib
 import keyword
-import os
 import pickle
+import shutil
 import sys
+import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import lru_cache
-from importlib import import_module
-from importlib.abc import InspectLoader, Loader, MetaPathFinder
-from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
-from importlib.util import decode_source, spec_from_loader
+from functools import cache, lru_cache
+from importlib.util import decode_source
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,14 +50,10 @@ class OwnModule:
         return cls(name, source, hashlib.sha256(source.encode(errors="surrogatepass")).hexdigest(), package)
 
 
-# --- importing -------------------------------------------------------------------------------------------------------
-
-
 def import_modules(names: Iterable[str], folder: Path | None = None, *, imported: bool = False) -> None:
     """Import modules by name. They are searched first in ``folder`` (by default the current one), then among all packages.
 
-    This runs their code. Modules that they import are searched among all packages, and then in the same folder. ``imported``: a
-    module that is imported already is taken, whatever its folder.
+    This runs their code. ``imported``: a module that is imported already is taken, whatever its folder.
     """
     for name in names:
         parts = name.split(".") if isinstance(name, str) else ()
@@ -73,66 +70,37 @@ def import_modules(names: Iterable[str], folder: Path | None = None, *, imported
 
 def _import(name: str, folder: Path) -> None:
     top = name.partition(".")[0]
-    places = [folder / top / "__init__.py", folder / f"{top}.py", folder / f"{name.replace('.', '/')}.py"]
-    file = next((path for path in places if path.is_file()), None)
-    if file is not None:
-        # A folder without __init__.py is a package too.
-        here = (folder / top if file == places[2] != places[1] else file).resolve()
-        loaded = _file(sys.modules[top]) if top in sys.modules else here
-        if loaded != here or top in sys.stdlib_module_names:
-            other = loaded if loaded not in (here, None) else "a module of Python"
-            raise InvalidInput(f"{file} cannot be imported: the name {top} belongs to {other}; rename the file")
-        # Only the named module comes before installed packages, which Python imports later than this, too.
-        for finder, place in ((_FolderFinder(folder, top), 0), (_FolderFinder(folder), len(sys.meta_path))):
-            if finder not in sys.meta_path:
-                sys.meta_path.insert(place, finder)
+    places = (folder / top / "__init__.py", folder / f"{top}.py", folder / top)
+    here = next((place.resolve() for place in places if place.exists()), None)
+    loaded = _file(sys.modules[top]) if top in sys.modules else here
+    if here is not None and (loaded != here or top in sys.stdlib_module_names):
+        other = loaded if loaded not in (here, None) else "a module of Python"
+        raise InvalidInput(f"{here} cannot be imported: the name {top} belongs to {other}; rename the file")
     try:
-        import_module(name)
+        with _first_on_path(folder):
+            importlib.import_module(name)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
             missing = f"there is no {name.replace('.', '/')}.py in {folder}, and no installed module of this name"
             hint = "go to the folder of the module"
             raise InvalidInput(f"the module {name} cannot be imported: {missing}; {hint}") from error
-        where = [f"{frame.filename}:{frame.lineno}: " for frame in traceback.extract_tb(error.__traceback__)]
-        own = [place for place in where if place.startswith(str(folder))][-1:]
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f"{each.filename}:{each.lineno}: " for each in frames if each.filename.startswith(str(folder))][-1:]
         why = f"{''.join(own)}{type(error).__name__}: {error}"
         raise InvalidInput(f"the module {name} cannot be imported: {why}") from error
 
 
-class _Fresh(SourceFileLoader):
-    """Load a module from its source, never from stored byte code, and keep the source that was run."""
-
-    own_source: bytes | None = None
-
-    def path_stats(self, path: Any) -> Any:
-        # Byte code is stored under the time in seconds and the size, so that it may be older than the source.
-        raise OSError
-
-    def source_to_code(self, data: Any, path: Any, **options: Any) -> Any:  # type: ignore[override]
-        self.own_source = bytes(data)
-        return super().source_to_code(data, path, **options)
-
-
-class _FolderFinder(MetaPathFinder):
-    """Find one module in a folder, or any if no name is given. The latter finder must be the last, to replace no package."""
-
-    def __init__(self, folder: Path, top: str | None = None) -> None:
-        self.key = folder, top
-        self._finder = FileFinder(str(folder), (_Fresh, [".py"]))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _FolderFinder) and other.key == self.key
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        # Other systems have modules of Python that this one does not have, such as winreg.
-        if path is not None or self.key[1] not in (None, name) or name in sys.stdlib_module_names:
-            return None
-        self._finder.invalidate_caches()
-        found = self._finder.find_spec(name)
-        # Any folder would do as a package without a file, so only one that was asked for is taken.
-        return found if found is not None and (found.loader is not None or self.key[1] is not None) else None
+@contextmanager
+def _first_on_path(folder: Path) -> Iterator[None]:
+    """Search modules first in a folder, and afterwards in it last, so that it replaces no installed package."""
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
 
 
 def named_policies() -> dict[str, list[type[Policy]]]:
@@ -152,9 +120,6 @@ def policies_of(module: str) -> list[type[Policy]]:
     return [cls for cls in classes if not cls.__module__.startswith("robandit.") and not is_template(cls)]
 
 
-# --- recording -------------------------------------------------------------------------------------------------------
-
-
 def own_modules(policies: Iterable[Policy]) -> tuple[OwnModule, ...]:
     """Return the modules of a user that define these policies, and the modules next to them that they import, by name.
 
@@ -166,16 +131,15 @@ def own_modules(policies: Iterable[Policy]) -> tuple[OwnModule, ...]:
     waiting = [(name, defined_at(name)) for name in names]
     while waiting:
         name, since = waiting.pop()
-        top = name.partition(".")[0]
-        if name in found or name not in sys.modules or top in sys.stdlib_module_names or top == "robandit":
+        module = sys.modules.get(name)
+        source = None if module is None else _source(module)
+        if source is None or name in found or name.partition(".")[0] in (*sys.stdlib_module_names, "robandit"):
             continue
-        module = sys.modules[name]
-        source = _source(module)
-        if source is None:
-            continue
-        if _edited(module, since):
+        assert module is not None
+        file = module.__file__
+        if since is not None and file is not None and since < Path(file).stat().st_mtime <= time.time():
             hint = "restart Python, or reload it and make its policies again"
-            raise InvalidInput(f"the module {name} was imported before {_file(module)} was changed: {hint}")
+            raise InvalidInput(f"the module {name} was imported before {file} was changed: {hint}")
         found[name] = OwnModule.of(name, source, package=hasattr(module, "__path__"))
         parents = [name.rpartition(".")[0]] if "." in name else []
         beside = [other for other in _imports(module, source) if _beside(other, name)]
@@ -192,29 +156,13 @@ def _classes(policy: Policy) -> Iterator[type]:
 
 def _source(module: ModuleType) -> str | None:
     """Return the source of a module, "" for a folder without a file of its own; None if it has no source."""
-    loader = getattr(module.__spec__, "loader", None)
-    if isinstance(loader, _Fresh) and loader.own_source is not None:
-        return decode_source(loader.own_source)
-    if hasattr(module, "__path__") and getattr(module, "__file__", None) is None and not isinstance(loader, _Sent):
-        return ""
-    try:
-        return loader.get_source(module.__name__) if isinstance(loader, InspectLoader) else None
-    except (ImportError, OSError):
-        return None
-
-
-def _edited(module: ModuleType, since: float | None) -> bool:
-    """Return whether the file of a module is newer than the import, which was before the time ``since``.
-
-    A file whose time is in the future has it from another clock, and says nothing.
-    """
     file = getattr(module, "__file__", None)
-    if since is None or file is None or isinstance(_loader(module.__name__), _Fresh):
-        return False
+    if file is None:
+        return "" if hasattr(module, "__path__") else None
     try:
-        return since < os.stat(file).st_mtime <= time.time()
-    except OSError:
-        return False
+        return decode_source(Path(file).read_bytes()) if file.endswith(".py") else None
+    except (OSError, SyntaxError, UnicodeError):
+        return None
 
 
 def _imports(module: ModuleType, source: str) -> Iterator[str]:
@@ -232,26 +180,22 @@ def _imports(module: ModuleType, source: str) -> Iterator[str]:
 
 def _beside(name: str, other: str) -> bool:
     """Return whether a module is in the same package as another, or in the same folder, unless packages are installed there."""
-    top, other_top = name.partition(".")[0], other.partition(".")[0]
-    if top == other_top:
+    tops = [name.partition(".")[0] for name in (name, other)]
+    if tops[0] == tops[1]:
         return True
-    folder = _folder(other_top)
-    return folder is not None and folder.name not in ("site-packages", "dist-packages") and _folder(top) == folder
-
-
-def _folder(top: str) -> Path | None:
-    """Return the folder that holds an imported module or package."""
-    module = sys.modules.get(top)
-    paths = [str(path) for path in getattr(module, "__path__", ())] or [str(getattr(module, "__file__", None) or "")]
-    return Path(paths[0]).resolve().parent if paths[0] else None
+    files = [_file(sys.modules[top]) if top in sys.modules else None for top in tops]
+    folders = [None if file is None else (file.parent if file.name == "__init__.py" else file).parent for file in files]
+    return (
+        folders[0] is not None
+        and folders[0] == folders[1]
+        and folders[0].name not in ("site-packages", "dist-packages")
+    )
 
 
 def _file(module: ModuleType) -> Path | None:
+    """Return the file of a module, or the folder of a package without one."""
     file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
     return Path(file).resolve() if file else None
-
-
-# --- in workers ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -280,68 +224,26 @@ def _opened(packed: Packed) -> Any:
     return pickle.loads(packed.content)
 
 
-class _Sent(InspectLoader, MetaPathFinder):
-    """Find and load modules from the sources that a run sent."""
-
-    def __init__(self, modules: Iterable[OwnModule]) -> None:
-        self._modules = {module.name: module for module in modules}
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name not in self._modules:
-            return None
-        # A name of no file: the kernel then asks this loader for the source.
-        own = self._modules[name]
-        origin = f"robandit-{own.sha256[:12]}/{name.replace('.', '/')}.py"
-        spec = spec_from_loader(name, self, origin=origin, is_package=own.package)
-        assert spec is not None
-        spec.has_location = True
-        return spec
-
-    def get_source(self, name: str) -> str:
-        return self._modules[name].source
-
-    def is_package(self, name: str) -> bool:
-        return self._modules[name].package
-
-    def exec_module(self, module: ModuleType) -> None:
-        spec = module.__spec__
-        assert spec is not None
-        assert spec.origin is not None
-        exec(compile(self.get_source(spec.name), spec.origin, "exec", dont_inherit=True), vars(module))
-
-
-def _rebuild(modules: Sequence[OwnModule]) -> None:
-    """Make these modules those of this process. Modules of an earlier run with other sources are replaced."""
+@cache
+def _rebuild(modules: tuple[OwnModule, ...]) -> None:
+    """Import these modules from files with exactly these sources, unless the same code is imported already."""
+    folder = Path(tempfile.mkdtemp(prefix="robandit-modules-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for own in modules:
-        if OwnModule.of(own.name, own.source) != OwnModule(own.name, own.source, own.sha256):
+        if OwnModule.of(own.name, own.source).sha256 != own.sha256:
             raise CorruptFile(f"the source of {own.name} was damaged on its way to this worker")
-    here = {own.name: sys.modules[own.name] for own in modules if own.name in sys.modules}
-    other = [
-        own.name
-        for own in modules
-        if own.name in here and (_source(here[own.name]) != own.source or _edited(here[own.name], defined_at(own.name)))
-    ]
-    for name in other:
-        if not isinstance(_loader(name), _Sent):
-            file = getattr(sys.modules[name], "__file__", None)
-            hint = "restart this worker without it, or give it the same file"
-            raise VersionSkew(f"a worker has imported another module {name} than the run, from {file}: {hint}")
-    if other:  # the modules of one run may import each other
-        for own in modules:
-            if isinstance(_loader(own.name), _Sent):
-                del sys.modules[own.name]
-    finder = _Sent(modules)
-    sys.meta_path.insert(0, finder)
+        if own.name in sys.modules and _source(sys.modules[own.name]) != own.source:
+            place = f"another module {own.name} than the run, from {sys.modules[own.name].__file__}"
+            raise VersionSkew(f"a worker has imported {place}: restart the workers")
+        path = folder / own.name.replace(".", "/")
+        file = path / "__init__.py" if own.package else path.with_name(f"{path.name}.py")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(own.source, encoding="utf-8", errors="surrogatepass")
     try:
-        for own in modules:
-            import_module(own.name)
+        with _first_on_path(folder):
+            for own in modules:
+                importlib.import_module(own.name)
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
         hint = "install the same packages on all workers"
         raise VersionSkew(f"the module {own.name} cannot be imported on a worker ({why}): {hint}") from error
-    finally:
-        sys.meta_path.remove(finder)
-
-
-def _loader(name: str) -> Loader | None:
-    return getattr(getattr(sys.modules.get(name), "__spec__", None), "loader", None)

@@ -181,10 +181,19 @@ def check_plan(plan: Any) -> None:
     instance(plan, Plan, "plan", "a plan", hint="make one with planned(problems, policies, ...)")
 
 
-def name_clash(policy: Policy, other: Policy) -> str:
-    """Return the message about two classes whose policies have the same name."""
-    both = f"{other.tag()} and {policy.tag()} have the same name, {policy.name}"
-    return f'{both}: give one class another label, such as label = "{type(policy).__name__} 2"'
+def name_clash(policies: Sequence[Policy]) -> tuple[int, str] | None:
+    """Return the number of the first policy that has the name of one before it, and the message; None if there is none."""
+    numbers: dict[str, int] = {}
+    for i, policy in enumerate(policies):
+        other = policies[numbers.setdefault(policy.name, i)]
+        if type(other) is not type(policy):
+            both = f"{other.tag()} and {policy.tag()} have the same name, {policy.name}"
+            return i, f'{both}: give one class another label, such as label = "{type(policy).__name__} 2"'
+        if numbers[policy.name] < i and other == policy:
+            return i, f"the policy {policy.name} is given twice: leave one out"
+        if numbers[policy.name] < i:  # names round to six digits
+            return i, f"{policy!r} and {other!r} have the same name, {policy.name}: choose values that differ more"
+    return None
 
 
 def planned(
@@ -218,14 +227,8 @@ def planned(
         eps = order(eps, owner="planned")
     cells: list[Cell] = []
     left_out: list[LeftOut] = []
-    named: dict[str, Policy] = {}
-    for policy in policies:
-        other = named.setdefault(policy.name, policy)
-        if other is not policy and type(other) is not type(policy):
-            raise InvalidInput(name_clash(policy, other))
-        if other is not policy or policies.count(policy) > 1:
-            same = "both would get the same rewards and make the same choices"
-            raise InvalidInput(f"the policy {policy.name} is given twice: {same}; leave one out")
+    if (clash := name_clash(policies)) is not None:
+        raise InvalidInput(clash[1])
     names: set[tuple[str, int]] = set()
     for played in problems:
         if (played.name, played.horizon) in names:

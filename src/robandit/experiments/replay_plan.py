@@ -184,7 +184,7 @@ def _first_notes(
     notes = [*([question] if question else []), *samples.notes]
     order: Timeline | None = None
     if isinstance(table, Table):
-        order = Timeline.of_table(table.rewards, table.arms, table.times, table.time_column, table.records)
+        order = Timeline.of_table(table.rewards, table.arms, table.times, table.records)
     elif log is not None and (records.time is not None or "rejection" in modes):  # rejection reads rows in this order
         order = Timeline.of_log(log, weighted=True)
     elif log is None:

@@ -35,6 +35,7 @@ from robandit.wording import counted
 __all__ = ["Compiling", "Playing", "Progress", "RunOutcome", "run"]
 
 TICK = 0.2  # seconds between two reports, and between two checks of units that other runs have locked
+DEATHS = 2  # a unit whose workers died so often has failed: each time, Dask has tried it on several workers
 OPEN_FILES = 16_384  # at most this many units run at once
 
 
@@ -413,7 +414,6 @@ def _attend(unit: Unit, ledger: Ledger, tries: int, stop: threading.Event, pool:
 @dataclass
 class _UnderWay:
     number: int
-    alone: bool
     lock: ExitStack
     damaged: Path | None
 
@@ -426,7 +426,6 @@ class _Dispatch:
         self.plan, self.ledger = store.plan, store.ledger
         self.most = _most_locks()
         self.waiting: deque[int] = deque()
-        self.suspects: deque[int] = deque()  # units whose workers died
         self.busy: list[int] = []  # units locked by other runs
         self.failed: Counter[int] = Counter()
         self.under_way: dict[Future[Answer], _UnderWay] = {}
@@ -437,7 +436,7 @@ class _Dispatch:
         with _Compilation(todo, self.tally, self.events.put, threads) as compilation:
             try:
                 self.engine.begin(self.plan)
-                while compilation.waiting or self.waiting or self.under_way or self.suspects or self.busy:
+                while compilation.waiting or self.waiting or self.under_way or self.busy:
                     self._fill()
                     with suppress(queue.Empty):
                         event = self.events.get(timeout=TICK)
@@ -459,14 +458,11 @@ class _Dispatch:
         while self.waiting and room > 0:
             room -= self._start(self.waiting.popleft())
         if not self.under_way and not self.waiting:
-            if self.suspects:  # play each alone, to find the unit that kills workers
-                self._start(self.suspects.popleft(), alone=True)
-            else:
-                self.tally.held = len(self.busy)
-                self.waiting.extend(self.busy)
-                self.busy.clear()
+            self.tally.held = len(self.busy)
+            self.waiting.extend(self.busy)
+            self.busy.clear()
 
-    def _start(self, number: int, *, alone: bool = False) -> bool:
+    def _start(self, number: int) -> bool:
         """Lock and submit a unit. Return False if another run has locked or played it."""
         unit = self.plan.units[number]
         with ExitStack() as stack:
@@ -478,7 +474,7 @@ class _Dispatch:
                 return False
             damaged = self.ledger.set_aside(unit)
             future = self.engine.submit(number)
-            self.under_way[future] = _UnderWay(number, alone, stack.pop_all(), damaged)
+            self.under_way[future] = _UnderWay(number, stack.pop_all(), damaged)
         future.add_done_callback(self.events.put)
         return True
 
@@ -493,14 +489,14 @@ class _Dispatch:
                 self.tally.add(unit, _Ended("played", each.damaged))
                 return
             self.failed[each.number] += 1
-            if each.alone if died else self.failed[each.number] >= self.tries:
+            if self.failed[each.number] >= (min(DEATHS, self.tries) if died else self.tries):
                 self.ledger.fail(Failure(unit, self.failed[each.number], answer.traceback))
                 self.tally.add(unit, _Ended("failed", each.damaged))
                 return
             self.tally.retries += 1
             if each.damaged is not None:
                 self.tally.damaged.append(each.damaged)
-            (self.suspects if died else self.waiting).append(each.number)
+            self.waiting.append(each.number)  # the last, with few other units on its worker
 
     def _answer(self, future: Future[Answer]) -> tuple[Answer, bool]:
         """Return the answer for a unit, and whether its workers died. Raise errors that the unit did not cause."""
@@ -515,7 +511,9 @@ class _Dispatch:
             return Lapsed(f"{damage}\n"), False
         cause = self.engine.explain(error)
         if isinstance(cause, WorkersDied):
-            return Lapsed(f"{cause}. No other unit was running: it may need more memory than a worker has.\n"), True
+            return Lapsed(
+                f"{cause}. This unit, or one on the same workers, may need more memory than a worker has.\n"
+            ), True
         if cause is not None:
             raise cause from error
         return Lapsed("".join(traceback.format_exception(error))), False

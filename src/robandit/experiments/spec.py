@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
+import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -15,7 +17,6 @@ from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, for
 from robandit.experiments import spec_entries as entries
 from robandit.experiments.plan import MOST_REPLICATIONS, LeftOut, Plan, Played, name_clash, planned
 from robandit.experiments.spec_entries import RULES, VERSION, Misplaced, PolicyEntry, ProblemEntry, misplaced
-from robandit.experiments.toml import MOST_PARTS, line_of, line_of_long_key, lines, syntax_message, toml_value
 from robandit.files import named, read, shown
 from robandit.policies import Policy
 from robandit.problems import Problem
@@ -94,9 +95,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         entries.import_all(checked["imports"], imported=True)
         for key in ("imports", "horizons", "suites"):
             for i, value in enumerate(checked[key]):
-                if any(
-                    value is other or (isinstance(value, (str, int)) and value == other) for other in checked[key][:i]
-                ):
+                if value in checked[key][:i]:
                     raise Misplaced((key, i), f"the {key[:-1]} {value} is given twice: leave one of them out")
         if self.eps is not None:
             try:
@@ -174,16 +173,10 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def _check_policies(self, horizon: int) -> None:
         if not self.policies:
             raise Misplaced(("policies",), f"there is none: it must be {RULES['policies']}")
-        seen: dict[str, Policy] = {}
-        for path, policy in entries.policies_in(self.policies):
-            other = seen.setdefault(policy.name, policy)
-            if other is not policy and other == policy:
-                raise Misplaced(path, f"the policy {policy.name} is given twice: leave one out")
-            if type(other) is not type(policy):
-                raise Misplaced(path, name_clash(policy, other))
-            if other is not policy:  # names round to six digits
-                clash = f"{policy!r} and {other!r} have the same name, {policy.name}"
-                raise Misplaced(path, f"{clash}: choose values that differ more")
+        chosen = entries.policies_in(self.policies)
+        if (repeated := name_clash([policy for _, policy in chosen])) is not None:
+            raise Misplaced(chosen[repeated[0]][0], repeated[1])
+        for path, policy in chosen:
             own = getattr(policy, "eps", None)
             if self.eps is not None and "eps" in policy.facts.knows and own not in (None, self.eps):
                 raise Misplaced(path, f"{policy!r} has an eps, and the spec has eps = {self.eps!r}: leave one out")
@@ -210,27 +203,25 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 
 
 def parse_spec(text: str, where: str = "spec", *, folder: pathlib.Path | None = None) -> Spec:
-    """Parse the spec in a TOML text. Error messages start with ``where:line:``.
+    """Parse the spec in a TOML text. Error messages start with ``where``.
 
     Modules that the spec imports are searched first in ``folder``, by default the current one.
 
     >>> parse_spec("policies = ['UCB1']\\nsuites = ['heavy']\\nreplications = 0")
     Traceback (most recent call last):
     ...
-    robandit.errors.InvalidInput: spec:3: replications = 0 must be an integer from 1 to 1,000,000
+    robandit.errors.InvalidInput: spec: replications = 0 must be an integer from 1 to 1,000,000
     """
     text, where = valid_text(text, "text", "a text in TOML"), shown(valid_text(where, "where"))
-    if (line := line_of_long_key(text)) is not None:
-        fact = f"a dotted key has more than {MOST_PARTS} parts"
-        raise InvalidInput(f"{where}:{line}: {fact}: a key of a spec has at most 3, such as problems.grid.tail")
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{where}:{syntax_message(text, error)}") from error
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise InvalidInput(f"{where}: this is not TOML: {why}; see https://toml.io") from error
     version = data.get("version", VERSION)
     if type(version) is int and version > VERSION:
         raise NewerFile(
-            f"{where}:{line_of(lines(text), ('version',))}: version = {formatted(version)} needs a newer Robandit: this one "
+            f"{where}: version = {formatted(version)} needs a newer Robandit: this one "
             f"reads version {VERSION}; update Robandit, or write the spec for version {VERSION}"
         )
     try:
@@ -246,8 +237,9 @@ def parse_spec(text: str, where: str = "spec", *, folder: pathlib.Path | None = 
         if not isinstance(wrong, Misplaced):  # msgspec's own error
             tables = (("", Spec), ("problems", ProblemEntry), ("policies", PolicyEntry))
             wrong = entries.mistyped(data, str(error), {key: kind.__struct_fields__ for key, kind in tables})
-        message = f"{where}:{line_of(lines(text), wrong.path)}: {wrong}"
-        raise InvalidInput(message, parameter=wrong.parameter, value=wrong.value, rule=wrong.rule) from error
+        raise InvalidInput(
+            f"{where}: {wrong}", parameter=wrong.parameter, value=wrong.value, rule=wrong.rule
+        ) from error
 
 
 def summary(spec: Spec, plan: Plan) -> str:
@@ -290,3 +282,24 @@ def resolved_text(spec: Spec) -> str:
         text += [f"    {cell.policy!r}" for cell in plan.cells if cell.played == played]
         text += [f"    skipped: {each.label}: {each.reason}" for each in plan.left_out if each.played == played]
     return "\n".join(text)
+
+
+def toml_value(value: Any) -> str:
+    """Return a value as TOML on one line.
+
+    >>> toml_value({"policy": "APE2", "grid": {"c": [0.5, 1.0]}})
+    '{ policy = "APE2", grid = { c = [0.5, 1.0] } }'
+    """
+    if isinstance(value, Mapping):
+        keys = [key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key) for key in value]
+        pairs = [f"{key} = {toml_value(each)}" for key, each in zip(keys, value.values(), strict=True)]
+        return f"{{ {', '.join(pairs)} }}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, str):
+        if '"' in value and "'" not in value and value.isprintable():
+            return f"'{value}'"  # without escapes
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON's escapes are TOML's
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value)

@@ -17,12 +17,14 @@ from robandit.errors import InvalidInput, formatted
 from robandit.experiments import notation
 from robandit.experiments.own_code import import_modules
 from robandit.experiments.plan import MOST_REPLICATIONS
-from robandit.experiments.toml import Path
 from robandit.hints import unknown
 from robandit.policies import Policy
 from robandit.problems import Problem
 from robandit.suites import NAMES
 from robandit.validation import LARGEST_INTEGER, LEAST_EPS, integer, integer_meant
+
+Path = tuple[str | int, ...]
+"""Keys and list indices, from the top of a spec."""
 
 VERSION = 1
 MOST_IN_A_GRID = 10_000
@@ -63,7 +65,6 @@ class Misplaced(InvalidInput):
         """Put the place before the message, unless details are given: then the message already names it."""
         place = f"{_formatted_path(path)}: " if path and not details else ""
         super().__init__(f"{place}{message}", **details)
-        self.path = path
         self.message = message
 
 

@@ -9,14 +9,13 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from robandit.diagnostics.reference import Reference
-from robandit.errors import CorruptFile, FileError, InvalidInput, excerpt, formatted
+from robandit.errors import CorruptFile, FileError, InvalidInput, excerpt
 from robandit.experiments.engines import machine, versions
 from robandit.experiments.ledger import FOLDERS, Ledger, write_json
 from robandit.experiments.own_code import OwnModule, own_modules
@@ -290,69 +289,38 @@ def _checksum(data: Mapping[str, Any]) -> str:
 
 def _differences(stored: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     """Describe in words what differs between two experiments: the seed, the horizons, the problems, the policies."""
-    if stored["seed"] != new["seed"]:
-        yield f"another seed ({stored['seed']} there, {new['seed']} here)"
-    names = [list(dict.fromkeys(each["name"] for each in data["problems"])) for data in (stored, new)]
-    if names[0] != names[1]:
-        yield f"other problems ({_compared(*names)})"
-    elif (horizons := [_horizons(data) for data in (stored, new)])[0] != horizons[1]:
-        yield f"other horizons ({_compared(*horizons)})"
-    else:
-        for old, now in zip(stored["problems"], new["problems"], strict=True):
-            if (difference := _difference("", old["problem"], now["problem"])) is not None:
-                yield f"another problem {old['name']} ({difference})"
-                break
-    if _without_labels(stored) == _without_labels(new):
-        return  # a label is only a name: version 0.1 called AdaKLUCB(schedule="practical") AdaKL-UCB
-    labels = [list(dict.fromkeys(c["label"] for c in (*d["cells"], *d["left_out"]))) for d in (stored, new)]
-    if set(labels[0]) != set(labels[1]):
-        yield f"other policies ({_compared(*labels)})"
-    elif stored["problems"] == new["problems"]:
-        yield from _cell_differences(stored, new)
-
-
-def _without_labels(data: dict[str, Any]) -> list[Any]:
-    """Return what is played, and the problems of what is skipped."""
-    return [[(c["problem"], c["policy"]) for c in data["cells"]], [c["problem"] for c in data["left_out"]]]
-
-
-def _cell_differences(stored: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """Describe the first difference between the policies on each problem, if their names are the same."""
-    places = [(c["label"], c["problem"]) for c in stored["cells"]], [(c["label"], c["problem"]) for c in new["cells"]]
-    for (label, problem), where, elsewhere in (
-        *((place, "there", "here") for place in places[0] if place not in places[1]),
-        *((place, "here", "there") for place in places[1] if place not in places[0]),
-    ):
-        yield f"other policies ({label} plays {new['problems'][problem]['name']} {where}, and is skipped {elsewhere})"
-        return
-    if places[0] != places[1]:
-        yield "the same policies in another order"
-        return
-    for old, now in zip(stored["cells"], new["cells"], strict=True):
-        if (difference := _difference("", old["policy"], now["policy"])) is not None:
-            on = new["problems"][old["problem"]]["name"]
-            yield f"other policies (on {on}, {difference} of {old['label']})"
-            return
-
-
-def _horizons(data: dict[str, Any]) -> list[str]:
-    return [f"{each['horizon']:,}" for each in data["problems"]]
-
-
-def _compared(stored: Sequence[str], new: Sequence[str]) -> str:
-    """Return what only one of two lists has, or both lists if only their order differs."""
-    there, here = ([each for each in a if each not in b] for a, b in ((stored, new), (new, stored)))
-    if not there and not here:
-        there, here = list(stored), list(new)
-    parts = [f"{listed(each, 5)} {where}" for each, where in ((there, "there"), (here, "here")) if each]
-    return ", ".join([*parts, *(["not here"] if not here else ["not there"] if not there else [])])
+    played = [
+        {
+            "problems": [p["problem"] for p in data["problems"]],
+            "cells": [[c["problem"], c["policy"]] for c in data["cells"]],
+        }
+        for data in (stored, new)
+    ]
+    names: list[dict[str, list[str]]] = [
+        {
+            "another seed": [str(data["seed"])],
+            "other problems": [each["name"] for each in data["problems"]],
+            "other horizons": [f"{each['horizon']:,}" for each in data["problems"]],
+            "other policies": [each["label"] for each in (*data["cells"], *data["left_out"])],
+        }
+        for data in (stored, new)
+    ]
+    if played[0]["cells"] == played[1]["cells"]:  # a label is only a name, and may be another in another version
+        names[0]["other policies"] = names[1]["other policies"]
+    differing = [what for what in names[0] if set(names[0][what]) != set(names[1][what])]
+    for what in differing:
+        there, here = (
+            [each for each in dict.fromkeys(a[what]) if each not in b[what]] for a, b in (names, names[::-1])
+        )
+        yield f"{what} ({listed(there, 5) if there else 'none'} there, {listed(here, 5) if here else 'none'} here)"
+    if not differing and (difference := _difference("", *played)) is not None:
+        yield f"another plan ({difference})"
 
 
 def _difference(where: str, stored: Any, new: Any) -> str | None:
     """Describe the first difference between two pieces of JSON data. Return None if they are equal."""
     if is_packed(stored) or is_packed(new):  # a record; only long records are packed
-        kind = _RECORDED.get(where.rpartition(".")[2], "numbers")
-        return None if stored == new else f"the recorded {kind} differ"
+        return None if stored == new else "the recorded numbers differ"
     if isinstance(stored, dict) and isinstance(new, dict) and set(stored) == set(new):
         pairs = [(f"{where}.{key}".removeprefix("."), stored[key], new[key]) for key in stored]
     elif isinstance(stored, list) and isinstance(new, list):
@@ -374,21 +342,8 @@ def _check_modules(folder: Path, stored: Sequence[OwnModule], plan: Plan) -> Non
 
 def _module_changes(stored: Sequence[OwnModule], now: Sequence[OwnModule]) -> list[str]:
     known = {module.name: module for module in now}
-    return [_changed(old, known[old.name]) for old in stored if old.name in known and old != known[old.name]]
-
-
-def _changed(old: OwnModule, new: OwnModule) -> str:
-    """Name the first line that differs between two sources of a module."""
-    lines = zip_longest(old.source.splitlines(), new.source.splitlines())
-    differing = ((i, pair) for i, pair in enumerate(lines, 1) if pair[0] != pair[1])
-    i, (there, here) = next(differing, (0, ("", "")))
-    hashes = f"SHA-256 {old.sha256[:12]} there, {new.sha256[:12]} here"
-    texts = ["no line" if text is None else formatted(text.strip()) for text in (there, here)]
-    where = f"line {i} is {texts[0]} there and {texts[1]} here; " if i else ""
-    return f"the module {old.name} changed ({where}{hashes})"
-
-
-_RECORDED = {"data": "rewards", "rewards": "rewards", "actions": "choices", "propensities": "propensities"}
+    pairs = [(old, known[old.name]) for old in stored if old.name in known and old != known[old.name]]
+    return [f"the module {a.name} changed (SHA-256 {a.sha256[:12]} there, {b.sha256[:12]} here)" for a, b in pairs]
 
 
 def _short(value: Any) -> str:

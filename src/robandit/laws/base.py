@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, MeanUndefined, RobanditError, excerpt, formatted
+from robandit.errors import InvalidInput, MeanUndefined, excerpt, formatted
 from robandit.kernel.types import Floats
 from robandit.laws.packing import is_packed, packed, unpacked
 from robandit.laws.verdict import Verdict, judge
@@ -289,9 +289,7 @@ class Law(ABC):
         name = choice(kind, "kind", sorted(laws))
         try:
             parameters = {key: _from_json(value) for key, value in data.items() if key != "kind"}
-        except RobanditError:
-            raise
-        except Exception as error:  # RecursionError, or an error of the caller's own type
+        except RecursionError as error:
             raise invalid("law", data, "plain JSON data that to_dict wrote") from error
         names = {field.name for field in fields(laws[name])}  # type: ignore[arg-type]
         unknown = sorted(map(str, set(parameters) - names))

@@ -29,7 +29,7 @@ def packed(values: np.ndarray[Any, Any], kind: str = "float64") -> list[Any] | d
 
 def is_packed(value: Any) -> bool:
     """Return whether this is the JSON data of a long array."""
-    return isinstance(value, dict) and dict.__len__(value) == 1 and next(dict.__iter__(value)) in KINDS
+    return isinstance(value, dict) and len(value) == 1 and next(iter(value)) in KINDS
 
 
 def unpacked(value: Any, name: str) -> Any:

@@ -277,13 +277,12 @@ def _checked_names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
     checked = items_of(names, "names", "strings, one for each arm")
     if len(checked) != arms:
         raise invalid("names", names, f"{arms} strings, one for each arm")
-    earlier: set[str] = set()
-    for i, name in enumerate(checked):
-        rule = "a string that differs from the names before it"
-        if text(name, f"names[{i}]", rule) in earlier:
-            raise invalid(f"names[{i}]", name, rule)
-        earlier.add(str.__str__(name))
-    return tuple(map(str.__str__, checked))
+    rule = "a string that differs from the names before it"
+    plain = tuple(text(name, f"names[{i}]", rule) for i, name in enumerate(checked))
+    repeated = [i for i, name in enumerate(plain) if plain.index(name) < i] if len(set(plain)) < arms else []
+    if repeated:
+        raise invalid(f"names[{repeated[0]}]", plain[repeated[0]], rule)
+    return plain
 
 
 def _frozen(values: Any) -> Floats:

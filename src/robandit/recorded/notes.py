@@ -5,12 +5,12 @@ Each question prints the option that answers it, ready for a shell.
 
 from __future__ import annotations
 
-import re
 import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
 
 from robandit.errors import formatted
+from robandit.recorded.where import quoted_column
 from robandit.wording import counted, joined, listed, visible
 
 ASKED = 5  # groups of names with a question
@@ -77,7 +77,7 @@ def negative_costs(
         shown += f"; {unit}{'s' if negative > 1 else ''} {', '.join(f'{row:,}' for row in rows)}{more}"
     count = f"{counted(negative, 'cost')} {'is' if negative == 1 else 'are'} negative"
     note = f"{count} ({shown}). Negative costs may be mistakes, or mark missing values."
-    option = where_option(f"{_column(column)} >= 0", where) if column else ""
+    option = where_option(f"{quoted_column(column)} >= 0", where) if column else ""
     return [note, f"To drop negative costs: {option}"] if option else [note]
 
 
@@ -97,17 +97,16 @@ def where_option(condition: str, where: str | None) -> str:
 
 def dropping(names: Sequence[str], column: str, where: str | None) -> str:
     """Return the option --where that drops the rows of some arms; empty if there are none, or a name cannot be printed."""
-    return where_option(" and ".join(f"{_column(column)} != {_text(name)}" for name in names), where) if names else ""
+    return (
+        where_option(" and ".join(f"{quoted_column(column)} != {_text(name)}" for name in names), where)
+        if names
+        else ""
+    )
 
 
 def since_condition(column: str, value: str) -> str:
     """Return the condition for rows from a time on; ``value`` is a number, or text in quotes."""
-    return f"{_column(column)} >= {value}"
-
-
-def _column(name: str) -> str:
-    plain = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in ("and", "or", "not", "true", "false", "null")
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    return f"{quoted_column(column)} >= {value}"
 
 
 def _text(value: str) -> str:

@@ -77,7 +77,6 @@ class Table:
     arms: tuple[str, ...]
     rewards: Floats
     bad: BadRows = field(default_factory=BadRows)
-    time_column: str = "time"
     records: Records | None = None
 
     def __repr__(self) -> str:
@@ -102,7 +101,6 @@ class Log:
     propensities: Floats | None
     bad: BadRows = field(default_factory=BadRows)
     times: NDArray[Any] | None = None
-    time_column: str = "time"
     records: Records | None = None
 
     def __repr__(self) -> str:
@@ -247,7 +245,7 @@ class Records:
         del clock
         propensities = None if rows.propensities is None else rows.propensities[order]
         actions = rows.actions[order].astype(np.int64)
-        return Log(rows.arms, actions, rows.rewards[order], propensities, rows.bad, kept, self.time or "time", self)
+        return Log(rows.arms, actions, rows.rewards[order], propensities, rows.bad, kept, self)
 
     def table(self, progress: Progress | None = None) -> Table | Incomplete:
         """Return the reward of every arm at every time. Return `Incomplete` if an arm has no reward or several at some time."""
@@ -270,7 +268,7 @@ class Records:
             rewards[filled] = rows.rewards[order]
             if not np.isnan(rewards).any():
                 cells_of = rewards.reshape(times.len(), len(rows.arms))
-                return Table(times.to_numpy(), rows.arms, cells_of, rows.bad, self.time, self)
+                return Table(times.to_numpy(), rows.arms, cells_of, rows.bad, self)
         del order
         return Incomplete(_gap(filled, rows.arms, times))
 
@@ -303,8 +301,8 @@ class Records:
         for texts in self._times():
             texts = texts.drop_nulls()
             if texts.dtype != pl.String:
-                zone = "Z" if getattr(texts.dtype, "time_zone", None) else ""
-                return where_option(since_condition(self.time, f"'{_iso(moment)}{zone}'"), where)
+                kind = "timestamp" if "T" in (iso := _iso(moment)) else "date"
+                return where_option(since_condition(self.time, f"{kind} '{iso}'"), where)
             times = clock.read(texts)
             texts, times = texts.filter(times.is_not_null()), times.drop_nulls()
             late = times.to_numpy() >= moment

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import stat
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from robandit.errors import CorruptFile, FileError, InvalidInput, formatted
 from robandit.files import named, shown
+from robandit.hints import close, question
 from robandit.recorded.csv_table import CsvReader
 from robandit.recorded.frames import read_frame, read_parquet
 from robandit.recorded.json_lines import JsonReader
@@ -266,10 +266,9 @@ def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
             roles[role] = column
         elif name is not None or role in ("arm", "reward"):
             columns = listed([formatted(name) for name in reader.columns], 10)
-            near = difflib.get_close_matches(column.lower(), [c.lower() for c in reader.columns], n=1, cutoff=0.6)
-            hint = next((f"; did you mean {c!r}?" for c in reader.columns if near and c.lower() == near[0]), ".")
+            hint = question([repr(each) for each in close(column, reader.columns)])
             raise InvalidInput(
-                f"{reader.source} has no column {formatted(column)}: its columns are {columns}{hint} "
+                f"{reader.source} has no column {formatted(column)}{hint}: its columns are {columns}. "
                 f"{way_to_name(role)}{_header_hint(reader.columns)}",
                 parameter=role,
                 value=name,

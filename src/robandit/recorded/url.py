@@ -40,7 +40,7 @@ ENDINGS = {
 
 def is_url(path: object) -> TypeGuard[str]:
     """Return whether this is text that starts with http:// or https://."""
-    return isinstance(path, str) and re.match("https?://", str.__str__(path), re.IGNORECASE) is not None
+    return isinstance(path, str) and re.match("https?://", path, re.IGNORECASE) is not None
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,6 @@ class Address:
     @classmethod
     def of(cls, url: str) -> Address:
         """Check a URL. The URL of an experiment, or of a log without a query, becomes that of its learned rewards."""
-        url = str.__str__(url)
         try:
             parts = urlsplit(url)
             secret = "@" in parts.netloc

@@ -82,7 +82,7 @@ class Accumulator(ABC):
             raise InvalidInput(f"the state of a {name} is a dictionary, not {kind}: pass the result of to_dict")
         saved = Saved(name, mapping(state, "state", "a dictionary", owner=name))
         kind = saved.take("kind")
-        if not isinstance(kind, str) or str.__str__(kind) != name:
+        if kind != name:
             raise InvalidInput(f"the state's kind is {formatted(state['kind'])}: it cannot become a {name}")
         version = saved.count("version", least=1)
         if version > cls.version:
