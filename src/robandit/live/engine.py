@@ -185,7 +185,7 @@ class Engine:
     def ask(self, among: tuple[int, ...] | None) -> int:
         """Return the arm to pull now, among these arms (None: all available arms)."""
         if among != self.among:
-            self._restrict(among)
+            self.restrict(among)
         arm: int = self.ask_entry(*self.args)
         if arm not in self.allowed:
             self.reject(arm)
@@ -202,7 +202,8 @@ class Engine:
         chosen = set(among)
         return [available and arm in chosen for arm, available in enumerate(self.available)]
 
-    def _restrict(self, among: tuple[int, ...] | None) -> None:
+    def restrict(self, among: tuple[int, ...] | None) -> None:
+        """Allow these arms only (None: all available arms)."""
         self.policy.set_allowed(self.state, self._mask(among))
         self.allowed = frozenset(np.flatnonzero(self.state.allowed).tolist())
         self.among = among
@@ -261,21 +262,21 @@ class Engine:
 
     def add_arm(self) -> None:
         """Add an arm at the end, available."""
-        self._restrict(None)
+        self.restrict(None)
         self._use(self.policy.extended(self.state))
         self.policy.resumed(self.state, len(self.available))
         self.available.append(True)
-        self._restrict(None)
+        self.restrict(None)
 
     def set_available(self, arm: int, *, available: bool) -> None:
         """Make an arm available, or not."""
-        self._restrict(None)
+        self.restrict(None)
         if available:
             self.policy.resumed(self.state, arm)
         else:
             self.policy.paused(self.state, arm)
         self.available[arm] = available
-        self._restrict(None)
+        self.restrict(None)
 
     # --- estimates -------------------------------------------------------------------------------------------------------
 
