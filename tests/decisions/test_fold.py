@@ -242,6 +242,8 @@ def journal_event(payload):
 def test_fields_with_their_defaults_are_not_written():
     assert events.encode(events.Decided(arm="a", mark=1.0)) == b'{"arm":"a","mark":1.0}'
     assert events.encode(events.Expired(arm="a", decided=2.0)) == b'{"arm":"a","decided":2.0}'
+    made = Journal().experiment.decide()
+    assert made.event.payload == b'{"asked":[null],"arm":"%s","mark":1.0}' % made.payload.arm.encode()
 
 
 def test_unknown_fields_of_later_versions_are_ignored():

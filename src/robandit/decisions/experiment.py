@@ -24,9 +24,9 @@ from robandit.decisions.events import KINDS, Context, Payload, decoded, encode, 
 from robandit.decisions.settings import MOST_ARMS, Settings, checked_arm
 from robandit.errors import Conflict, CorruptFile, DecisionError, NotFound, Overloaded, RobanditError, formatted
 from robandit.inputs import checked_reward
-from robandit.live import events as live
 from robandit.live.bandit import NOT_GIVEN, Bandit
 from robandit.live.engine import Compile
+from robandit.live.events import NO_TIME
 from robandit.live.ledger import Decision
 from robandit.storage import Event
 from robandit.storage.base import Snapshot, StoredExperiment
@@ -114,7 +114,6 @@ class Experiment:
         self._emit = emit
         self._compile = compile
         self._policy = settings.made_policy()
-        self._logged: live.Decided
         self.bandit = self._new_bandit(settings.arms, settings.drawn)
 
     def _new_bandit(self, arms: Sequence[str], seed: int) -> Bandit:
@@ -124,13 +123,9 @@ class Experiment:
             seed,
             minimize=self.settings.minimize,
             max_open=self.settings.max_open,
-            log=self._log,
             clock=lambda: self.time,
             compile=self._compile,
         )
-
-    def _log(self, event: Any) -> None:
-        self._logged = event
 
     def now(self) -> float:
         """Return the time of the next event: that of the clock, unless it went backwards."""
@@ -159,9 +154,9 @@ class Experiment:
         names = None if among is None else tuple(among)
         if id is not None:
             checked_id(id)
-            made = self.recorded(events.Decided, id)
-            if made is not None:
-                return _same_request(made, names, arm, context)
+            earlier = self.recorded(events.Decided, id)
+            if earlier is not None:
+                return _same_request(earlier, names, arm, context)
             if self.is_open(id) or (self.has_archive and self._has_ended(id)):
                 raise Conflict(
                     f"decision {formatted(id)} was made before, and is archived: use a new id for a new decision"
@@ -176,7 +171,7 @@ class Experiment:
             self.expire_due()
         before, self.time = self.time, self.now()
         try:
-            decision = self.bandit.decide(names, arm=NOT_GIVEN if arm is None else arm)
+            made = self.bandit.decided(names, arm=NOT_GIVEN if arm is None else arm)
         except BaseException as error:
             self.time = before
             if isinstance(error, DecisionError) and error.parameter == "max_open":
@@ -184,15 +179,13 @@ class Experiment:
                 hint = "send their rewards; if rewards get lost, create experiments with a reward_window"
                 raise Overloaded(f"{rule}: {hint}") from None
             raise
-        logged = self._logged
-        public = id or str(decision.id)
-        payload = events.Decided(
-            arm=logged.arm,
-            mark=logged.mark,
-            propensity=_known(decision.propensity),
-            own="" if public == decision.id else str(decision.id),
-            asked=logged.asked,
-            given=logged.given,
+        public = id or str(made.id)
+        payload = msgspec.structs.replace(
+            made,
+            id="",
+            time=NO_TIME,
+            propensity=_known(made.propensity_or_nan),
+            own="" if public == made.id else str(made.id),
             among=names,
             context=context,
         )
@@ -341,12 +334,11 @@ class Experiment:
             self.ends = {kind: count // 2 for kind, count in self.ends.items()}
 
     def _fold(self, id: str, payload: Payload, time: float) -> None:
-        if isinstance(payload, events.Rewarded):
-            self._close(id, payload.value)
+        if isinstance(payload, events.Rewarded | events.Expired):
+            self._close(id, payload)
         elif isinstance(payload, events.Decided):
-            self._apply_decision(id, payload, time)
-        elif isinstance(payload, events.Expired):
-            self._close(id, payload.value)
+            self.bandit.apply(msgspec.structs.replace(payload, id=payload.own or id, time=time))
+            self._opened(id, payload)
         elif isinstance(payload, events.ArmAdded | events.ArmPaused | events.ArmResumed | events.ArmRetired):
             _ARM_CHANGES[type(payload)](self.bandit, payload.arm)
         elif isinstance(payload, events.Created | events.Upgraded):
@@ -357,28 +349,14 @@ class Experiment:
         elif isinstance(payload, events.Reset):
             self._start_anew(payload.seed)
 
-    def _apply_decision(self, id: str, payload: events.Decided, time: float) -> None:
-        decided = live.Decided(
-            id=payload.own or id,
-            arm=payload.arm,
-            mark=payload.mark,
-            propensity=payload.propensity,
-            time=time,
-            asked=payload.asked,
-            given=payload.given,
-        )
-        self.bandit.apply(decided)
-        self._opened(id, payload)
-
     def _opened(self, id: str, payload: events.Decided) -> None:
         if payload.own:
             self._own_ids[id] = payload.own
             self._public_ids[payload.own] = id
 
-    def _close(self, id: str, value: float | None) -> None:
+    def _close(self, id: str, payload: events.Rewarded | events.Expired) -> None:
         """Let the bandit learn a value for an open decision, or expire it."""
-        own_id = self._own_ids.get(id, id)
-        self.bandit.apply(live.Expired(id=own_id) if value is None else live.Rewarded(id=own_id, value=value))
+        self.bandit.apply(msgspec.structs.replace(payload, id=self._own_ids.get(id, id)))
         own = self._own_ids.pop(id, None)
         if own is not None:
             del self._public_ids[own]
@@ -452,7 +430,7 @@ class Experiment:
         if form != SNAPSHOT_FORMAT or hashlib.sha256(body).digest() != seal:
             raise CorruptFile(f"a snapshot of experiment {self.name!r} is damaged, or has another format")
         saved = msgspec.msgpack.decode(body, type=_Saved)
-        self.bandit = Bandit.from_bytes(saved.bandit, log=self._log, clock=lambda: self.time, compile=self._compile)
+        self.bandit = Bandit.from_bytes(saved.bandit, clock=lambda: self.time, compile=self._compile)
         self.seq, self.epoch, self.paused = saved.seq, saved.epoch, saved.paused
         self.time, self.created, self.version = saved.time, saved.created, saved.version
         self.counts = Counter(saved.counts)

@@ -356,11 +356,6 @@ class Replica(BaseEngine):
     # --- turns ----------------------------------------------------------------------------------------------------------
 
     @property
-    def failure(self) -> StoreError | None:
-        """See `BaseEngine`. There is none: the store may come back."""
-        return None
-
-    @property
     def problem(self) -> str:
         """See `BaseEngine`."""
         return self._problem

@@ -542,9 +542,8 @@ class Bandit:
         if arm is not NOT_GIVEN:
             event = self.decided(among, arm=arm)
             return Decision(event.id, event.arm, math.nan, event.time)
-        if (
-            self._engine.issue_entry is None
-        ):  # with the lock: while the owner compiled without it, others would wait busily
+        if self._engine.issue_entry is None:
+            # Compiling is done with the lock: while the owner compiled without it, other threads would wait busily.
             with self._guard.exclusive():
                 self._engine.prepare("issue")
         return self._decide(among)
@@ -563,7 +562,7 @@ class Bandit:
                 self._choose(among)
             asked = self._asked_names()
             made = self._record_choice(arm) if given else self._decide(among)
-            mark = self._decisions.open[made.id].mark
+            mark = self._checked_open(made.id)[1]
         return Decided(**made._asdict(), mark=mark, asked=asked, given=given)
 
     @alone
