@@ -8,7 +8,7 @@ from typing import Any
 
 from robandit.decisions.experiment import Recorded
 from robandit.service import bodies
-from robandit.service.studies import Study
+from robandit.service.studies import ExperimentStudy
 
 
 def json_number(value: float) -> Any:
@@ -18,7 +18,7 @@ def json_number(value: float) -> Any:
     return value if math.isfinite(value) else "infinity" if value > 0.0 else "-infinity"
 
 
-def arm_estimates(rows: Sequence[Mapping[str, Any]], study: Study | None) -> list[bodies.ArmEstimates]:
+def arm_estimates(rows: Sequence[Mapping[str, Any]], study: ExperimentStudy | None) -> list[bodies.ArmEstimates]:
     """Return what is known of each arm, from `Bandit.estimates`. A study adds a trimmed mean with its limits."""
     answers = []
     for i, row in enumerate(rows):

@@ -16,7 +16,7 @@ from robandit.service.answers import arm_estimates, json_number
 from robandit.service.bodies import decoder
 from robandit.service.http import Answer, Request, answer
 from robandit.service.state import State
-from robandit.service.studies import Study
+from robandit.service.studies import ExperimentStudy
 from robandit.wording import share
 
 MANY_OPEN = 0.8  # warn when this share of max_open is open
@@ -163,7 +163,7 @@ def _tail(tail: TailIndex | None) -> bodies.Tail | None:
     )
 
 
-def warnings_of(experiment: Experiment, study: Study | None) -> list[str]:
+def warnings_of(experiment: Experiment, study: ExperimentStudy | None) -> list[str]:
     """Return what a person should know, in sentences; changes of arms at the end, the newest first."""
     warnings = []
     waiting, most = experiment.bandit.open_count, experiment.settings.max_open

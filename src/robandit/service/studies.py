@@ -23,7 +23,7 @@ PAUSE = 1.0
 MOST_WAITING = 64
 
 
-class Study(NamedTuple):
+class ExperimentStudy(NamedTuple):
     """A diagnosis, and a trimmed mean of each arm with its limits."""
 
     epoch: int
@@ -47,13 +47,13 @@ class Studies:
 
     def __init__(self) -> None:
         """Start without studies."""
-        self._newest: weakref.WeakKeyDictionary[Experiment, Study] = weakref.WeakKeyDictionary()
+        self._newest: weakref.WeakKeyDictionary[Experiment, ExperimentStudy] = weakref.WeakKeyDictionary()
         self._turn = asyncio.Semaphore(1)
         self._waiting = 0
         self._refreshing: dict[str, asyncio.Task[None]] = {}
         """Whoever asks for studies waits for their own."""
 
-    def newest(self, experiment: Experiment) -> Study | None:
+    def newest(self, experiment: Experiment) -> ExperimentStudy | None:
         """Return the newest study since the last reset, however old, or None."""
         study = self._newest.get(experiment)
         return None if study is None or study.epoch != experiment.epoch else study
@@ -68,7 +68,7 @@ class Studies:
         for experiment in experiments:
             await self.study(experiment, growth=growth)
 
-    async def study(self, experiment: Experiment, *, growth: float = 0.0) -> Study | None:
+    async def study(self, experiment: Experiment, *, growth: float = 0.0) -> ExperimentStudy | None:
         """Return a study of all rewards, or of the last ones if it is fresh or they have grown by less than ``growth`` since.
 
         Return None without rewards.
@@ -108,7 +108,7 @@ def _estimated(saved: bytes) -> list[dict[str, Any]]:
     return Bandit.from_bytes(saved).estimates()
 
 
-def _studied(policy: Any, at: tuple[int, int], kept: Any) -> Study:
+def _studied(policy: Any, at: tuple[int, int], kept: Any) -> ExperimentStudy:
     arms, minimize, changes = kept
     means = [trimmed(Profile(arm.sample, minimize)) for arm in arms]
-    return Study(*at, time.monotonic(), diagnose(policy, arms, minimize, changes), means)
+    return ExperimentStudy(*at, time.monotonic(), diagnose(policy, arms, minimize, changes), means)

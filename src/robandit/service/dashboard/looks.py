@@ -17,7 +17,7 @@ from robandit.service.dashboard.experiment_page import Recent
 from robandit.service.dashboard.timeline import WINDOWS, Timeline
 from robandit.service.experiments import summary_of
 from robandit.service.state import State
-from robandit.service.studies import Study
+from robandit.service.studies import ExperimentStudy
 from robandit.storage import Event, Reader
 
 MOST_LOOKS = 200
@@ -65,7 +65,7 @@ class Look:
                 self._made = time.monotonic()
         return self._parts
 
-    async def _rendered(self, now: float, study: Study | None) -> dict[str, str]:
+    async def _rendered(self, now: float, study: ExperimentStudy | None) -> dict[str, str]:
         state, experiment = self._state, self.experiment
         await state.engine.still(experiment)
         last, summary = experiment.seq, summary_of(experiment)

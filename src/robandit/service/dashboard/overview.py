@@ -15,7 +15,7 @@ from robandit.service.dashboard.site import Site
 from robandit.service.experiments import summary_of, warnings_of
 from robandit.service.http import Answer
 from robandit.service.problems import Refusal
-from robandit.service.studies import Study
+from robandit.service.studies import ExperimentStudy
 from robandit.wording import counted, share
 
 PER_PAGE = 100
@@ -79,7 +79,7 @@ async def row_parts(site: Site, experiments: Sequence[Experiment]) -> dict[str, 
     """Return the rows of experiments, by the ids of their elements. A row is made again when its experiment has changed."""
     await site.state.studies.refresh("dashboard", experiments, growth=GROWTH, patience=0.0)
 
-    def row(experiment: Experiment) -> tuple[int, Study | None, str]:
+    def row(experiment: Experiment) -> tuple[int, ExperimentStudy | None, str]:
         study, known = site.state.studies.newest(experiment), site.rows.get(experiment)
         if known is not None and known[0] == experiment.seq and known[1] is study:
             return known
@@ -90,7 +90,7 @@ async def row_parts(site: Site, experiments: Sequence[Experiment]) -> dict[str, 
     return {f"e-{experiment.name}": text for experiment, (_, _, text) in made.items()}
 
 
-def _row(experiment: Experiment, study: Study | None) -> str:
+def _row(experiment: Experiment, study: ExperimentStudy | None) -> str:
     summary = summary_of(experiment)
     used = {arm.arm: arm.pulls for arm in summary.arms}
     total, colours = sum(used.values()), charts.coloured(list(used), used)
