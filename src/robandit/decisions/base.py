@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from robandit.decisions.experiment import Experiment, Recorded
+from robandit.decisions.experiment import Experiment, MadeEvent
 from robandit.decisions.pace import Slices
 from robandit.decisions.settings import Settings, checked_name, checked_settings
 from robandit.errors import Conflict, NotFound, StoreError, StoreUnavailable, formatted
@@ -165,7 +165,7 @@ class BaseEngine(ABC):
         """Record an action of an administrator, in the same commit as what was submitted right before it."""
         self.submit((self.audit_entry(key, action, subject, detail),))
 
-    def reset(self, experiment: Experiment) -> Recorded:
+    def reset(self, experiment: Experiment) -> MadeEvent:
         """Forget all that an experiment has learned. Call it in an action."""
         made = experiment.reset(secrets.randbits(63))
         self.submit((NewEpoch(experiment.number, experiment.epoch), experiment.snapshot()))

@@ -30,7 +30,7 @@ from robandit.decisions.base import (
     removal_detail,
 )
 from robandit.decisions.clock import SteadyClock
-from robandit.decisions.experiment import Experiment, Recorded
+from robandit.decisions.experiment import Experiment, MadeEvent
 from robandit.decisions.restoring import empty, fold, restored
 from robandit.errors import Overloaded, StoreError
 from robandit.live.engine import Compile
@@ -281,7 +281,7 @@ class Engine(BaseEngine):
         experiment.create()
         return experiment, True
 
-    def reset(self, experiment: Experiment) -> Recorded:
+    def reset(self, experiment: Experiment) -> MadeEvent:
         """See `BaseEngine`."""
         made = super().reset(experiment)
         self._snapshots[experiment.number] = experiment.seq
@@ -334,7 +334,7 @@ class Engine(BaseEngine):
             self.store.close()
 
 
-def outcome_of(made: Recorded) -> str:
+def outcome_of(made: MadeEvent) -> str:
     """Return how a call counts: applied, late or replayed."""
     if made.replayed:
         return "replayed"

@@ -47,7 +47,7 @@ _ARM_CHANGES: dict[type[Any], Callable[[Bandit, str], None]] = {
 }
 
 
-class Recorded(NamedTuple):
+class MadeEvent(NamedTuple):
     """An event, and whether it was stored before, so that the call that led to it is a repetition."""
 
     event: Event
@@ -101,7 +101,7 @@ class Experiment:
         """The number of events of each kind since the last reset."""
         self.ends = dict.fromkeys(ENDS, 0)
         """How many of the recent decisions ended with each of `ENDS`."""
-        self.recent: dict[tuple[str, str], Recorded] = {}
+        self.recent: dict[tuple[str, str], MadeEvent] = {}
         """Events that may not be stored yet, by kind and id."""
         self.has_archive = True
         """Whether events may be archived, so that the log may lack the beginning of a decision."""
@@ -133,7 +133,7 @@ class Experiment:
 
     # --- calls that make events -----------------------------------------------------------------------------------------
 
-    def create(self) -> Recorded:
+    def create(self) -> MadeEvent:
         """Make the first event."""
         return self._record("", events.Created(version=__version__))
 
@@ -149,7 +149,7 @@ class Experiment:
         among: Sequence[str] | None = None,
         arm: str | None = None,
         context: Context = msgspec.UNSET,
-    ) -> Recorded:
+    ) -> MadeEvent:
         """Choose an arm, or record the arm of a choice that was made elsewhere. A repeated id gives the first decision again."""
         names = None if among is None else tuple(among)
         if id is not None:
@@ -192,7 +192,7 @@ class Experiment:
         self._opened(public, payload)
         return self._made(public, payload)
 
-    def reward(self, id: str, value: Any) -> Recorded:
+    def reward(self, id: str, value: Any) -> MadeEvent:
         """Learn the reward of a decision, or record it as late. The same reward again changes nothing."""
         checked = checked_reward(value)
         decision = self._open_decision(id)
@@ -247,7 +247,7 @@ class Experiment:
         window = self.settings.reward_window
         return window is not None and decided < self.now() - window
 
-    def add_arm(self, arm: str) -> Recorded:
+    def add_arm(self, arm: str) -> MadeEvent:
         """Add an arm."""
         name = checked_arm(arm)
         if name in self.bandit.states:
@@ -256,7 +256,7 @@ class Experiment:
             raise Conflict(f"experiment {self.name!r} has {MOST_ARMS:,} arms, the most that are possible")
         return self._record("", events.ArmAdded(arm=name))
 
-    def change_arm(self, arm: str, state: str) -> Recorded | None:
+    def change_arm(self, arm: str, state: str) -> MadeEvent | None:
         """Pause, resume or retire an arm. Return None if it has that state already."""
         present = self.bandit.states.get(arm)
         if present is None:
@@ -274,20 +274,20 @@ class Experiment:
         }
         return self._record("", changes[state](arm=arm))
 
-    def pause(self) -> Recorded | None:
+    def pause(self) -> MadeEvent | None:
         """Make no more decisions. Return None if the experiment is paused already."""
         return None if self.paused else self._record("", events.Paused())
 
-    def resume(self) -> Recorded | None:
+    def resume(self) -> MadeEvent | None:
         """Make decisions again. Return None if the experiment is not paused."""
         return self._record("", events.Resumed()) if self.paused else None
 
-    def reset(self, drawn: int) -> Recorded:
+    def reset(self, drawn: int) -> MadeEvent:
         """Forget all that was learned. The seed is that of the settings, or ``drawn`` if they have none."""
         seed = self.settings.seed
         return self._record("", events.Reset(seed=drawn if seed is None else seed))
 
-    def _record(self, id: str, payload: Payload) -> Recorded:
+    def _record(self, id: str, payload: Payload) -> MadeEvent:
         """Apply a new event and emit it. An empty id stands for the number of the event."""
         before, self.time = self.time, self.now()
         try:
@@ -297,13 +297,13 @@ class Experiment:
             raise
         return self._made(id or str(self.seq + 1), payload)
 
-    def _made(self, id: str, payload: Payload) -> Recorded:
+    def _made(self, id: str, payload: Payload) -> MadeEvent:
         """Emit an event that is applied."""
         self.seq += 1
         kind = KINDS[type(payload)]
         self._count(kind)
         event = Event(self.number, self.seq, kind, id, encode(payload), self.time)
-        made = self.recent[kind, id] = Recorded(event, payload)
+        made = self.recent[kind, id] = MadeEvent(event, payload)
         self._emit(event)
         return made
 
@@ -391,14 +391,14 @@ class Experiment:
         """Return whether the log has the end of a decision. It has one end of a kind, so the id cannot be used again."""
         return any(self.recorded(kind, id) is not None for kind in (events.Rewarded, events.Expired, events.Late))
 
-    def recorded(self, kind: type[Any], id: str) -> Recorded | None:
+    def recorded(self, kind: type[Any], id: str) -> MadeEvent | None:
         """Return the event of a kind with an id, also if it is not stored yet."""
         name = KINDS[kind]
         made = self.recent.get((name, id))
         if made is not None:
             return made._replace(replayed=True)
         event = self._find(self.number, name, id)
-        return None if event is None else Recorded(event, payload_of(event), replayed=True)
+        return None if event is None else MadeEvent(event, payload_of(event), replayed=True)
 
     def forget_recent(self, kind: str, id: str) -> None:
         """Forget an event that is stored now, so that `find` finds it."""
@@ -457,7 +457,7 @@ def _known(propensity: float | None) -> events.Propensity:
     return "unknown" if propensity != propensity else propensity
 
 
-def _same_request(made: Recorded, among: tuple[str, ...] | None, arm: str | None, context: Context) -> Recorded:
+def _same_request(made: MadeEvent, among: tuple[str, ...] | None, arm: str | None, context: Context) -> MadeEvent:
     """Return an earlier decision, if this request is the same."""
     first: Any = made.payload
     given = first.arm if first.given else None
@@ -474,7 +474,7 @@ def _canonical(context: Context) -> bytes:
     return msgspec.json.encode(decoded(context), order="sorted")
 
 
-def _same_value(earlier: Recorded, id: str, value: float) -> Recorded:
+def _same_value(earlier: MadeEvent, id: str, value: float) -> MadeEvent:
     """Return an earlier reward, if this one is the same."""
     known: Any = earlier.payload
     if known.value != value:

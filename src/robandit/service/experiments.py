@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from robandit.decisions.experiment import Experiment, Recorded
+from robandit.decisions.experiment import Experiment, MadeEvent
 from robandit.diagnostics.diagnosis import Diagnosis
 from robandit.diagnostics.tails import TailIndex
 from robandit.live.ledger import many_expired
@@ -105,7 +105,7 @@ async def _changed(
     """Make a change, and record it in the audit log in the same commit. A change that changes nothing is not recorded."""
 
     def apply(experiment: Experiment) -> bodies.Summary:
-        made: Recorded | None = change(experiment)
+        made: MadeEvent | None = change(experiment)
         if made is not None:
             state.engine.audit(request.key.id, action, experiment.name, detail)
         return summary_of(experiment)
