@@ -53,7 +53,7 @@ from robandit.live.events import (
     event_from,
 )
 from robandit.live.guard import Guard, alone
-from robandit.live.ledger import Decision, Ledger, many_expired
+from robandit.live.ledger import Decision, IssuedDecisions, many_expired
 from robandit.live.memory import CHUNK, WATCHED, Memory
 from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
 from robandit.live.saving import Among, Fields, pack, unpack
@@ -204,7 +204,7 @@ class Bandit:
         self._received = fields.received
         self._record = fields.record
         self._fresh = fields.record.fresh
-        self._decisions = Ledger(fields.open, fields.issued, fields.expired)
+        self._decisions = IssuedDecisions(fields.open, fields.issued, fields.expired)
         self._pick = fields.pick  # the selected arm, until the next event
         self._among = fields.among  # the arms that it was selected among
         self._asked = fields.asked  # the same of earlier choices since the last event

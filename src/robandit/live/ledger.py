@@ -29,7 +29,7 @@ def many_expired(expired: int, ended: int) -> bool:
     return ended >= 50 and 5 * expired > ended
 
 
-class Ledger:
+class IssuedDecisions:
     """Open decisions, the number of expired ones, and the number of known decisions of each life (`robandit.live.ids`)."""
 
     def __init__(self, open_decisions: OpenDecisions, issued: dict[str, int], expired: int) -> None:
