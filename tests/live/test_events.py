@@ -17,7 +17,7 @@ from helpers.own_policies import Exp3, Greedy
 from helpers.rewards import rewards_within
 from robandit.errors import DecisionError, InvalidInput, InvalidReward, UnavailableArm, UnknownArm
 from robandit.live import events
-from robandit.live.engine import Engine
+from robandit.live.engine import RunningPolicy
 
 POLICIES = [rb.UCB1(), QUICK, rb.AdaKLUCB(), Exp3(), Greedy(eps=0.4), rb.EpsilonGreedy(epsilon=0.4), rb.OptTINF()]
 
@@ -140,8 +140,8 @@ def recorded(policy, pulls=80):
 def test_the_recorded_choice_counts_not_a_new_one(policy, monkeypatch):
     """On another processor, rounding may lead to another choice. The state must not follow it."""
     bandit, log = recorded(policy)
-    ask = Engine.ask
-    monkeypatch.setattr(Engine, "ask", lambda self, among: (ask(self, among) + 1) % len(self.available))
+    ask = RunningPolicy.ask
+    monkeypatch.setattr(RunningPolicy, "ask", lambda self, among: (ask(self, among) + 1) % len(self.available))
     again = rb.Bandit(ARMS, policy, seed=1)
     for event in log:
         again.apply(event)

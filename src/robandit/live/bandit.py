@@ -38,7 +38,7 @@ from robandit.inputs import at, checked_reward, checked_rewards, listed
 from robandit.kernel import loops
 from robandit.kernel.random import streams
 from robandit.live.arms import ACTIVE, PAUSED, RETIRED, Arm, State, checked_arms, checked_name, hashable
-from robandit.live.engine import Compile, Engine
+from robandit.live.engine import Compile, RunningPolicy
 from robandit.live.events import (
     ArmAdded,
     ArmPaused,
@@ -209,7 +209,7 @@ class Bandit:
         self._among = fields.among  # the arms that it was selected among
         self._asked = fields.asked  # the same of earlier choices since the last event
         available = [state == ACTIVE for state in fields.states]
-        self._engine = Engine(fields.policy, fields.state, available, fields.among, compile)
+        self._engine = RunningPolicy(fields.policy, fields.state, available, fields.among, compile)
         self._known_alarm = self._newest_alarm()
         if self._record.watch is not None:
             self._record.watch.prepare(compile)

@@ -2,7 +2,7 @@
 
 An entry is a step of `robandit.kernel.loops` with the policy's hooks. It runs interpreted until its compiled form is there, with
 the same results. The `robandit.Bandit` around it knows names, ids and the world outside. The engine is not thread-safe; only
-`Engine._finish` is called from another thread, and replaces entries.
+`RunningPolicy._finish` is called from another thread, and replaces entries.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def live_kernels(policy: Policy) -> list[Kernel]:
     return [kernel_of(bound, args) for bound, _, args in entries]
 
 
-class Engine:
+class RunningPolicy:
     """A policy with its state. ``available`` has one truth value per arm."""
 
     def __init__(
@@ -136,7 +136,7 @@ class Engine:
 
     def _compile_later(self, name: str) -> None:
         bound, label, args = self._source(name)
-        in_background(self, bound, label=label, args=args, then=partial(Engine._finish, name=name))
+        in_background(self, bound, label=label, args=args, then=partial(RunningPolicy._finish, name=name))
 
     def _source(self, name: str) -> tuple[partial[Any], str, tuple[Any, ...]]:
         return source(self.policy, self.state, name)
@@ -298,7 +298,7 @@ class Engine:
         return rows
 
 
-def _with_fallback(engine: weakref.ref[Engine], name: str, entry: Entry) -> Entry:
+def _with_fallback(engine: weakref.ref[RunningPolicy], name: str, entry: Entry) -> Entry:
     """Return an interpreted entry of an engine, which is compiled if it raises an error."""
 
     def run(*args: Any) -> Any:
