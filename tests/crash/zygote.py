@@ -269,7 +269,7 @@ def _prepare(
     """
     from functools import partial
 
-    from robandit.decisions.engine import Engine
+    from robandit.decisions.engine import SingleServerEngine
     from robandit.decisions.experiment import Experiment
     from robandit.service import server
     from robandit.storage import sqlite
@@ -299,7 +299,7 @@ def _prepare(
         async def at_once(*_: Any) -> None:
             return
 
-        Engine.stored = Engine.settled = at_once  # type: ignore[method-assign]
+        SingleServerEngine.stored = SingleServerEngine.settled = at_once  # type: ignore[method-assign]
     elif fault == "half a group":
 
         def in_halves(self: Any, events: Any, changes: Any) -> None:

@@ -20,7 +20,7 @@ from helpers.serving import Clock
 from helpers.stores import all_events, check_integrity, everything, opened, reading
 from robandit.decisions import experiment as experiments
 from robandit.decisions.archiving import events_in, restore
-from robandit.decisions.engine import Engine
+from robandit.decisions.engine import SingleServerEngine
 from robandit.decisions.events import KINDS, payload_of
 from robandit.decisions.experiment import Experiment
 from robandit.decisions.restoring import state_before
@@ -123,7 +123,9 @@ def test_a_server_continues_with_it(path, expected, monkeypatch):
 
     async def continued():
         store = open_store(f"sqlite:{path}")
-        engine = Engine(store, clock=Clock(1_700_000_000.0), compile="never")  # a clock that is years behind
+        engine = SingleServerEngine(
+            store, clock=Clock(1_700_000_000.0), compile="never"
+        )  # a clock that is years behind
         await engine.load()
         for name, facts in expected["experiments"].items():
             experiment = engine.find(name)

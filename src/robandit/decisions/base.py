@@ -1,7 +1,7 @@
 """What the service needs of an engine: calls take effect on an experiment, and are answered when that is stored.
 
-`Engine` is for a store that one server has for itself, `Replica` for one that several servers share. The service does not know
-which one it has.
+`SingleServerEngine` is for a store that one server has for itself, `Replica` for one that several servers share. The service does
+not know which one it has.
 """
 
 from __future__ import annotations

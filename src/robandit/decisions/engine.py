@@ -1,6 +1,6 @@
 """All experiments of a store that one server has for itself: new events are committed in groups.
 
-The engine runs in one event loop. A call applies its event at once, and may be answered when `Engine.settled` is done: what was
+The engine runs in one event loop. A call applies its event at once, and may be answered when `settled` is done: what was
 acknowledged is stored. A reader that must not see what a crash could take back waits for it, too.
 
 If the store fails, the state in memory is ahead of the log. Then nothing more is answered, and the process must end and start
@@ -52,7 +52,7 @@ class _Batch:
         self.task: asyncio.Task[Any] | None = None
 
 
-class Engine(BaseEngine):
+class SingleServerEngine(BaseEngine):
     """The experiments of a store, and the only process that writes to it."""
 
     def __init__(
