@@ -22,7 +22,7 @@ from robandit.decisions import experiment as experiments
 from robandit.decisions.archiving import events_in, restore
 from robandit.decisions.engine import SingleServerEngine
 from robandit.decisions.events import KINDS, payload_of
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.decisions.restoring import state_before
 from robandit.decisions.settings import Settings
 from robandit.storage import open_store
@@ -72,7 +72,7 @@ def check_equal(found, expected, machine):
 
 def folded(reader, stored, snapshot=None, upto=None):
     settings = msgspec.json.decode(stored.settings, type=Settings)
-    experiment = Experiment(stored, settings, clock=Clock(0.0), find=reader.find, emit=None, compile="never")
+    experiment = LiveExperiment(stored, settings, clock=Clock(0.0), find=reader.find, emit=None, compile="never")
     if snapshot is not None:
         experiment.restore(snapshot)
     experiment.apply_all(all_events(reader, stored.number)[experiment.seq : upto])

@@ -30,7 +30,7 @@ from robandit.decisions.base import (
     removal_detail,
 )
 from robandit.decisions.clock import SteadyClock
-from robandit.decisions.experiment import Experiment, MadeEvent
+from robandit.decisions.experiment import LiveExperiment, MadeEvent
 from robandit.decisions.restoring import empty, fold, restored
 from robandit.errors import Overloaded, StoreError
 from robandit.live.engine import Compile
@@ -98,7 +98,7 @@ class SingleServerEngine(BaseEngine):
         self.loaded = True
         self._sweeper = asyncio.create_task(self._sweep())
 
-    async def _loaded(self, stored: StoredExperiment) -> Experiment:
+    async def _loaded(self, stored: StoredExperiment) -> LiveExperiment:
         compile = self._compile
         snapshots = self.reader.snapshots(stored.number)
         newest = next((seq for seq, _ in snapshots), 0)
@@ -111,7 +111,7 @@ class SingleServerEngine(BaseEngine):
             await asyncio.sleep(0)
         return experiment
 
-    def _empty(self, stored: StoredExperiment, compile: Compile) -> Experiment:
+    def _empty(self, stored: StoredExperiment, compile: Compile) -> LiveExperiment:
         return empty(stored, clock=self.clock, find=self.reader.find, emit=self._emit, compile=compile)
 
     # --- commits --------------------------------------------------------------------------------------------------------
@@ -174,14 +174,14 @@ class SingleServerEngine(BaseEngine):
 
     # --- calls ------------------------------------------------------------------------------------------------------------
 
-    async def present(self, name: str) -> Experiment:
+    async def present(self, name: str) -> LiveExperiment:
         """See `BaseEngine`."""
         return self.find(name)
 
     async def change(
         self,
         name: str,
-        action: Callable[[Experiment], T],
+        action: Callable[[LiveExperiment], T],
         *,
         ids: Sequence[str] = (),
         closes: bool = False,
@@ -200,7 +200,7 @@ class SingleServerEngine(BaseEngine):
         while (experiment := self.experiments.get(name)) is not None and experiment.number in self._batches:
             await self.still(experiment)
 
-    async def still(self, experiment: Experiment) -> None:
+    async def still(self, experiment: LiveExperiment) -> None:
         """See `BaseEngine`."""
         while (batch := self._batches.get(experiment.number)) is not None:
             await batch.ended.wait()
@@ -220,7 +220,7 @@ class SingleServerEngine(BaseEngine):
         return made
 
     async def _take_effect(
-        self, batch: _Batch, experiment: Experiment, actions: Sequence[Action[T] | Exception]
+        self, batch: _Batch, experiment: LiveExperiment, actions: Sequence[Action[T] | Exception]
     ) -> tuple[list[T | Exception], asyncio.Future[None] | None]:
         """Return what each action returns or raises, and what to wait for. Nobody sees a batch that `close` has cancelled."""
         made = [outcome(action, experiment) async for action in self.slices.paced(actions)]
@@ -230,7 +230,7 @@ class SingleServerEngine(BaseEngine):
             self._commit.submit(batch.events, batch.changes)
         return made, self._commit.stored()
 
-    async def read(self, name: str, look: Callable[[Experiment], T]) -> T:
+    async def read(self, name: str, look: Callable[[LiveExperiment], T]) -> T:
         """See `BaseEngine`."""
         await self._unoccupied(name)
         seen = look(self.find(name))
@@ -240,7 +240,7 @@ class SingleServerEngine(BaseEngine):
     async def catch_up(self) -> None:
         """See `BaseEngine`. There is no other server."""
 
-    async def put(self, name: str, by: str, look: Callable[[Experiment], T], **settings: Any) -> tuple[T, bool]:
+    async def put(self, name: str, by: str, look: Callable[[LiveExperiment], T], **settings: Any) -> tuple[T, bool]:
         """See `BaseEngine`."""
         await self._unoccupied(name)
         self.check_room()
@@ -266,7 +266,7 @@ class SingleServerEngine(BaseEngine):
 
     # --- experiments ------------------------------------------------------------------------------------------------------
 
-    def create(self, name: str, **settings: Any) -> tuple[Experiment, bool]:
+    def create(self, name: str, **settings: Any) -> tuple[LiveExperiment, bool]:
         """Return the experiment with this name and these settings, and whether it was created now."""
         asked, known = self._asked(name, settings)
         if known is not None:
@@ -281,13 +281,13 @@ class SingleServerEngine(BaseEngine):
         experiment.create()
         return experiment, True
 
-    def reset(self, experiment: Experiment) -> MadeEvent:
+    def reset(self, experiment: LiveExperiment) -> MadeEvent:
         """See `BaseEngine`."""
         made = super().reset(experiment)
         self._snapshots[experiment.number] = experiment.seq
         return made
 
-    def remove(self, name: str) -> Experiment:
+    def remove(self, name: str) -> LiveExperiment:
         """Remove an experiment with its log, and return it."""
         experiment = self.find(name)
         del self.experiments[name], self._by_number[experiment.number]
@@ -303,7 +303,7 @@ class SingleServerEngine(BaseEngine):
             for experiment in list(self.experiments.values()):
                 await self._expire_due(experiment)
 
-    async def _expire_due(self, experiment: Experiment) -> None:
+    async def _expire_due(self, experiment: LiveExperiment) -> None:
         while self._commit.failure is None and self.waiting <= self._most_waiting:
             if self._by_number.get(experiment.number) is not experiment or experiment.number in self._batches:
                 return  # removed meanwhile, or in a batch, after which there is another search

@@ -1,7 +1,7 @@
 """One experiment: a bandit whose state is a fold of the experiment's log.
 
-`Experiment.apply` takes a stored event. `decide`, `reward` and the others make a new event, apply it in the same way, and pass it
-to ``emit``, which sees that it is stored. Recorded arms and marks are applied, never chosen again, since another processor or
+`LiveExperiment.apply` takes a stored event. `decide`, `reward` and the others make a new event, apply it in the same way, and pass
+it to ``emit``, which sees that it is stored. Recorded arms and marks are applied, never chosen again, since another processor or
 version may round differently. So a state can be rebuilt from the log, or from a snapshot and the events after it, with the same
 bytes.
 
@@ -71,7 +71,7 @@ class _Saved(msgspec.Struct, array_like=True):
     """None in snapshots of 0.2."""
 
 
-class Experiment:
+class LiveExperiment:
     """An experiment in memory. `find` looks up a stored event, and `emit` stores a new one."""
 
     def __init__(

@@ -13,7 +13,7 @@ import numpy as np
 
 from robandit.decisions.base import without_frames
 from robandit.decisions.engine import outcome_of
-from robandit.decisions.experiment import Experiment, MadeEvent
+from robandit.decisions.experiment import LiveExperiment, MadeEvent
 from robandit.errors import InvalidReward, StoreUnavailable
 from robandit.service import bodies
 from robandit.service.answers import decision_of, reward_of
@@ -194,11 +194,11 @@ class _Asking:
         )
         self.ids = () if given.id is None else (given.id,)
 
-    def decide(self, experiment: Experiment) -> MadeEvent:
+    def decide(self, experiment: LiveExperiment) -> MadeEvent:
         given = self._given
         return experiment.decide(given.id, among=self._among, arm=given.arm, context=given.context)
 
-    def fallback(self, experiment: Experiment) -> bodies.Decision | None:
+    def fallback(self, experiment: LiveExperiment) -> bodies.Decision | None:
         """Return the fallback of an experiment. There is none if it cannot be chosen, or if the choice was made elsewhere.
 
         It has a new id: the one in the request may be stored, with another arm.
@@ -222,7 +222,7 @@ class _Rewarding:
         self._given = _reward(body)
         self.ids = (self._given.id,)
 
-    def learn(self, experiment: Experiment) -> MadeEvent:
+    def learn(self, experiment: LiveExperiment) -> MadeEvent:
         try:
             return experiment.reward(self._given.id, self._given.value)
         except InvalidReward as error:

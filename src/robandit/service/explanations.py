@@ -9,7 +9,7 @@ import msgspec
 
 from robandit.decisions import events
 from robandit.decisions.base import BaseEngine
-from robandit.decisions.experiment import ID, Experiment, MadeEvent
+from robandit.decisions.experiment import ID, LiveExperiment, MadeEvent
 from robandit.decisions.restoring import state_before
 from robandit.errors import CorruptFile, NotFound, Overloaded, formatted
 from robandit.service import bodies
@@ -84,7 +84,7 @@ def _story(reader: Reader, stored: StoredExperiment, id: str) -> _Story | None:
     return _Story(made, then.version, arm_estimates(then.bandit.estimates(), None), *ends)
 
 
-def _explanation(experiment: Experiment, story: _Story, is_open: bool) -> bodies.Explanation:
+def _explanation(experiment: LiveExperiment, story: _Story, is_open: bool) -> bodies.Explanation:
     payload = story.made.payload
     status: Literal["open", "rewarded", "expired", "reset"] = "open" if is_open else "reset"
     if story.rewarded is not None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from robandit.decisions.events import payload_of
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.diagnostics.study import Mean
 from robandit.diagnostics.tails import TailIndex
 from robandit.live.memory import SIZE
@@ -48,7 +48,7 @@ class Recent(NamedTuple):
 
 
 def parts(
-    experiment: Experiment,
+    experiment: LiveExperiment,
     summary: bodies.Summary,
     *,
     study: ExperimentStudy | None,
@@ -79,7 +79,7 @@ def parts(
 
 def show(
     visit: Visit,
-    experiment: Experiment,
+    experiment: LiveExperiment,
     summary: bodies.Summary,
     *,
     window: str,
