@@ -201,8 +201,9 @@ class Bandit:
         self._max_open = fields.max_open
         self._horizon = fields.policy.longest
         self._accepts_updates = self._horizon is None and not fields.policy.weighted
-        self._received = fields.received
         self._record = fields.record
+        recorded = fields.record.counts()
+        self._unrecorded = [n - seen for n, seen in zip(fields.received, recorded, strict=True)]  # in files of 0.1
         self._fresh = fields.record.fresh
         self._decisions = IssuedDecisions(fields.open, fields.issued, fields.expired)
         self._pick = fields.pick  # the selected arm, until the next event
@@ -272,7 +273,7 @@ class Bandit:
     def __repr__(self) -> str:
         """Return the policy, the number of arms and the progress."""
         with self._guard.exclusive():
-            counts = f"arms={len(self._arms)}, rewards={sum(self._received)}, open={len(self._decisions.open)}"
+            counts = f"arms={len(self._arms)}, rewards={sum(self._received())}, open={len(self._decisions.open)}"
         return f"<Bandit: {self._policy.name}, {counts}>"
 
     def _repr_html_(self) -> str:
@@ -291,7 +292,7 @@ class Bandit:
         from robandit.live.plot import bandit_figure
 
         with self._guard.exclusive():
-            kept = self._record.settled().kept(self._arms, self._states, self._received)
+            kept = self._record.settled().kept(self._arms, self._states, self._received())
             estimates = self.estimates()
         return bandit_figure(kept, estimates, self._policy.name, self._minimize)
 
@@ -310,15 +311,16 @@ class Bandit:
     def _choose(self, among: Iterable[Arm] | None) -> int:
         engine = self._engine
         positions = None if among is None else self._positions(among)
-        if self._pick >= 0 and engine.among == positions:
-            return self._pick
-        if self._horizon is not None:  # checked here because the call costs as much as a decision
+        if self._pick >= 0:
+            if engine.among == positions:
+                return self._pick
+            self._check_horizon(1)
+            self._asked.append(self._among)
+            self._pick = -1
+        elif self._horizon is not None:  # checked here because the call costs as much as a decision
             self._check_horizon(1)
         if not engine.allowed:
             raise UnavailableArm(f"no arm is active: {self._listed_states()}; resume or add one")
-        if self._pick >= 0:
-            self._asked.append(self._among)
-            self._pick = -1
         if positions is not engine.among and positions != engine.among:
             engine.restrict(positions)
         pick: int = engine.ask_entry(*engine.args)  # `engine.ask`, without a call
@@ -349,8 +351,12 @@ class Bandit:
         rows = [f"{formatted(arm)} is {state}" for arm, state in zip(self._arms[:10], self._states, strict=False)]
         return ", ".join(rows) + (", ..." if len(self._arms) > 10 else "")
 
+    def _received(self) -> list[int]:
+        """Return the number of rewards of each arm."""
+        return [earlier + n for earlier, n in zip(self._unrecorded, self._record.counts(), strict=True)]
+
     def _check_horizon(self, more: int) -> None:
-        made = sum(self._received) + len(self._decisions.open) + self._decisions.expired
+        made = sum(self._received()) + len(self._decisions.open) + self._decisions.expired
         if self._horizon is not None and made + more > self._horizon:
             count = f"was made for {self._horizon} pulls, {made} are made, and {more} more requested"
             hint = "start a new bandit with a longer horizon, or a policy without one"
@@ -369,18 +375,18 @@ class Bandit:
             return [
                 {"arm": arm, "state": state, "pulls": pulls}
                 | {name: 0.0 - x if name in signed else x for name, x in zip(columns, row, strict=True)}
-                for arm, state, pulls, row in zip(self._arms, self._states, self._received, rows, strict=True)
+                for arm, state, pulls, row in zip(self._arms, self._states, self._received(), rows, strict=True)
             ]
 
     def pulls(self) -> list[tuple[Arm, State, int]]:
         """Return the name, the state and the number of rewards received of each arm. Faster than `estimates`."""
         with self._guard.exclusive():
-            return list(zip(self._arms, self._states, self._received, strict=True))
+            return list(zip(self._arms, self._states, self._received(), strict=True))
 
     def counters(self) -> dict[str, int]:
         """Return the numbers of rewards and open decisions, and the policy's counters (AdaR-UCB: inexact evaluations)."""
         with self._guard.exclusive():
-            counts = {"rewards": sum(self._received), "open": len(self._decisions.open)}
+            counts = {"rewards": sum(self._received()), "open": len(self._decisions.open)}
             return counts | self._policy.counters(self._engine.state)
 
     def diagnose(self) -> Diagnosis:
@@ -407,7 +413,7 @@ class Bandit:
         """
         with self._guard.exclusive():
             record = self._record.settled()
-            kept = record.kept(self._arms, self._states, self._received)
+            kept = record.kept(self._arms, self._states, self._received())
             return kept, self._minimize, self._alarms(record.watch)
 
     def _alarms(self, watch: Watch | None) -> tuple[Alarm, ...]:
@@ -427,9 +433,7 @@ class Bandit:
             i = self._index[arm]
         except Exception:  # KeyError, TypeError, or an error of the caller's own type
             i = self._position(arm)  # only on failure, because the call costs as much as recording the reward
-        usual = type(reward) is float and (
-            _SMALLEST <= reward <= _LARGEST or -_LARGEST <= reward <= -_SMALLEST or not reward
-        )
+        usual = type(reward) is float and (_SMALLEST <= abs(reward) <= _LARGEST or not reward)
         value = reward if usual else checked_reward(reward)
         pull = (i, value, NOW, None)
         warned = self._learn_alone(pull) if self._accepts_updates else self._checked_update(pull)
@@ -480,7 +484,6 @@ class Bandit:
             engine.grow()
         if decision_id is not None:
             self._decisions.open.close(decision_id)  # not before, since a hook may raise an error
-        self._received[i] += 1
         fresh = self._fresh[i]
         fresh.append(value)
         warned: Sequence[Warned] = ()
@@ -517,10 +520,10 @@ class Bandit:
         ]
         if len(self._fresh[i]) >= CHUNK:
             self._record.fold(i)
-            serving = [n if state != RETIRED else -1 for n, state in zip(self._received, self._states, strict=True)]
+            serving = [n if state != RETIRED else -1 for n, state in zip(self._received(), self._states, strict=True)]
             found = self._record.alarm(i, serving, self._policy.facts.assumption, minimize=self._minimize)
             if found is not None:
-                kept = self._record.settled().kept(self._arms, self._states, self._received)
+                kept = self._record.settled().kept(self._arms, self._states, self._received())
                 text = warning_text(self._policy, kept, self._arms[i], *found, self._minimize)
                 warned.append((AssumptionWarning, text))
         return warned
@@ -619,9 +622,7 @@ class Bandit:
 
     def reward(self, decision: Decision | DecisionId, value: float) -> None:
         """Learn the reward of an open decision, given by itself or its id. Rewards may come in any order, each exactly once."""
-        usual = type(value) is float and (
-            _SMALLEST <= value <= _LARGEST or -_LARGEST <= value <= -_SMALLEST or not value
-        )
+        usual = type(value) is float and (_SMALLEST <= abs(value) <= _LARGEST or not value)
         checked = value if usual else checked_reward(value)
         warned = self._reward((decision, checked))
         if warned:
@@ -730,7 +731,7 @@ class Bandit:
         self._index[name] = len(self._arms)
         self._arms.append(name)
         self._states.append(ACTIVE)
-        self._received.append(0)
+        self._unrecorded.append(0)
         self._record.add_arm()
         self._changed(ArmAdded, arm=name)
 
@@ -882,8 +883,10 @@ class Bandit:
         'b'
         """
         with self._guard.exclusive():
-            engine, expired = self._engine, self._decisions.expired  # the other fields are constant, or the same lists
-            return pack(replace(self._fields, expired=expired, pick=self._pick, among=engine.among, state=engine.state))
+            engine = self._engine
+            counts = {"received": self._received(), "expired": self._decisions.expired}
+            changed = {"pick": self._pick, "among": engine.among, "state": engine.state}
+            return pack(replace(self._fields, **counts, **changed))  # the others are constant, or the same lists
 
     @classmethod
     def from_bytes(
