@@ -7,8 +7,8 @@ data, which `Bandit.apply` also accepts.
 ``asked`` lists the choices that the policy was asked for since the last event: None for all arms that are available, or the names
 that were passed as ``among``. Asking changes caches and random streams, so it is repeated, and its answer is ignored.
 
-The log of the decision service has the same events (`robandit.decisions.events`). It keeps ids and times beside them, where they
-are empty here, and fills in the fields that a bandit leaves empty.
+The log of the decision service has the same events (`robandit.decisions.events`). It stores ids and times beside them, so ``id``
+and ``time`` are empty there. It fills in some fields that a bandit leaves empty.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Propensity: TypeAlias = float | Literal["unknown"] | None
 Context: TypeAlias = msgspec.Raw | msgspec.UnsetType
 """JSON as it was sent, or UNSET."""
 NO_TIME = 0.0
-"""The time of an event beside which it stands. Only this object is not written."""
+"""The time of an event whose time is stored beside it. It is not written, unlike an equal number."""
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -65,7 +65,7 @@ class Decided(_Event, frozen=True, kw_only=True):
     time: float = NO_TIME
     own: str = ""
     """The id in the bandit, if it differs from the id in the log, which a client of the service chose."""
-    asked: Asked = (None,)
+    asked: Asked = (None,)  # the usual decision is chosen among all arms
     given: bool = False
     among: tuple[Any, ...] | None = None
     """The names in the request to the service."""
@@ -139,11 +139,8 @@ class ArmRetired(_Event, frozen=True, kw_only=True):
 
 Event: TypeAlias = Decided | Rewarded | Expired | Observed | ArmAdded | ArmPaused | ArmResumed | ArmRetired
 _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
-_NEEDED = {
-    "Decided": {"id", "propensity", "time"},
-    "Rewarded": {"id"},
-    "Expired": {"id"},
-}  # unless they stand beside an event
+# Fields that only an event in the log of the service may lack.
+_NEEDED = {"Decided": {"id", "propensity", "time"}, "Rewarded": {"id"}, "Expired": {"id"}}
 
 
 def event_from(data: Any) -> Event:
@@ -163,7 +160,7 @@ def event_from(data: Any) -> Event:
             raise KeyError(*sorted(missing))
         event: Event = msgspec.convert({"asked": ()} | fields, kind)
     except KeyError as error:
-        raise invalid("event", data, rule, hint=f"{error} is missing, or unknown") from None
+        raise invalid("event", data, rule, hint=f"{visible(str(error))[:110]} is missing, or unknown") from None
     except Exception as error:  # msgspec.ValidationError, or an error of the caller's own type
         raise invalid("event", data, rule, hint=visible(str(error))[:110]) from error
     names: dict[str, Any] = {"asked": tuple(None if each is None else hashable(each) for each in event.asked)}
