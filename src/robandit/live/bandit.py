@@ -190,7 +190,7 @@ class Bandit:
         """Set all attributes."""
         validation.choice(compile, "compile", ("background", "now", "never"))
         self._guard = Guard()
-        self._fields = fields
+        self._fields = replace(fields, state=None)  # arrays that the policy replaces need not stay in memory
         self._log = log
         self._clock = clock
         self._policy = fields.policy
@@ -883,10 +883,15 @@ class Bandit:
         'b'
         """
         with self._guard.exclusive():
-            engine = self._engine
-            counts = {"received": self._received(), "expired": self._decisions.expired}
-            changed = {"pick": self._pick, "among": engine.among, "state": engine.state}
-            return pack(replace(self._fields, **counts, **changed))  # the others are constant, or the same lists
+            fields = replace(  # the others are constant, or the same lists
+                self._fields,
+                received=self._received(),
+                expired=self._decisions.expired,
+                pick=self._pick,
+                among=self._engine.among,
+                state=self._engine.state,
+            )
+            return pack(fields)
 
     @classmethod
     def from_bytes(
