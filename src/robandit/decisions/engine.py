@@ -85,7 +85,6 @@ class SingleServerEngine(BaseEngine):
     # --- loading --------------------------------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """See `BaseEngine`."""
         stored = self.reader.experiments()
         for place, each in enumerate(stored, start=1):
             self.progress = f"loading experiment {place} of {len(stored)}"
@@ -118,12 +117,10 @@ class SingleServerEngine(BaseEngine):
 
     @property
     def failure(self) -> StoreError | None:
-        """See `BaseEngine`."""
         return self._commit.failure
 
     @property
     def problem(self) -> str:
-        """See `BaseEngine`."""
         return "" if self.failure is None else "the store has failed"
 
     @property
@@ -163,19 +160,16 @@ class SingleServerEngine(BaseEngine):
         self._on_commit(committed)
 
     async def settled(self) -> None:
-        """See `BaseEngine`."""
         waiter = self._commit.stored()
         if waiter is not None:
             await waiter
 
     def submit(self, changes: Sequence[Change]) -> None:
-        """See `BaseEngine`."""
         self._commit.submit((), changes)
 
     # --- calls ------------------------------------------------------------------------------------------------------------
 
     async def present(self, name: str) -> LiveExperiment:
-        """See `BaseEngine`."""
         return self.find(name)
 
     async def change(
@@ -186,7 +180,6 @@ class SingleServerEngine(BaseEngine):
         ids: Sequence[str] = (),
         closes: bool = False,
     ) -> T:
-        """See `BaseEngine`."""
         if self._batches:
             await self._unoccupied(name)
         experiment = self.find(name)
@@ -201,14 +194,13 @@ class SingleServerEngine(BaseEngine):
             await self.still(experiment)
 
     async def still(self, experiment: LiveExperiment) -> None:
-        """See `BaseEngine`."""
         while (batch := self._batches.get(experiment.number)) is not None:
             await batch.ended.wait()
 
     async def change_all(
         self, name: str, actions: Sequence[Action[T] | Exception], *, ids: Sequence[str], closes: bool = False
     ) -> list[T | Exception]:
-        """See `BaseEngine`. If the call is cancelled, the batch goes on: it is stored as a whole."""
+        """If the call is cancelled, the batch goes on: it is stored as a whole."""
         await self._unoccupied(name)
         experiment = self.find(name)
         self.check_room()
@@ -231,17 +223,15 @@ class SingleServerEngine(BaseEngine):
         return made, self._commit.stored()
 
     async def read(self, name: str, look: Callable[[LiveExperiment], T]) -> T:
-        """See `BaseEngine`."""
         await self._unoccupied(name)
         seen = look(self.find(name))
         await self.settled()
         return seen
 
     async def catch_up(self) -> None:
-        """See `BaseEngine`. There is no other server."""
+        """There is no other server."""
 
     async def put(self, name: str, by: str, look: Callable[[LiveExperiment], T], **settings: Any) -> tuple[T, bool]:
-        """See `BaseEngine`."""
         await self._unoccupied(name)
         self.check_room()
         experiment, new = self.create(name, **settings)
@@ -252,14 +242,12 @@ class SingleServerEngine(BaseEngine):
         return seen, new
 
     async def delete(self, name: str, by: str) -> None:
-        """See `BaseEngine`."""
         await self._unoccupied(name)
         self.check_room()
         self.audit(by, "delete", name, removal_detail(self.remove(name)))
         await self.settled()
 
     async def commit(self, changes: Sequence[Change]) -> None:
-        """See `BaseEngine`."""
         self.check_room()
         self.submit(changes)
         await self.settled()
@@ -282,7 +270,6 @@ class SingleServerEngine(BaseEngine):
         return experiment, True
 
     def reset(self, experiment: LiveExperiment) -> MadeEvent:
-        """See `BaseEngine`."""
         made = super().reset(experiment)
         self._snapshots[experiment.number] = experiment.seq
         return made

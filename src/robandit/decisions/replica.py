@@ -269,7 +269,6 @@ class Replica(BaseEngine):
     # --- loading --------------------------------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """See `BaseEngine`."""
         self._start(self._watch())
         pulse = await self._in_thread(self.store.pulse)
         self._offset, self._catalogue = pulse.time - self._wall(), pulse.catalogue
@@ -342,7 +341,7 @@ class Replica(BaseEngine):
                 del self.experiments[experiment.name]
 
     async def present(self, name: str) -> LiveExperiment:
-        """See `BaseEngine`. An experiment that another server has just made is loaded."""
+        """An experiment that another server has just made is loaded."""
         known = self.experiments.get(name)
         if known is not None or not NAME.fullmatch(name):
             return self.find(name)
@@ -357,12 +356,10 @@ class Replica(BaseEngine):
 
     @property
     def problem(self) -> str:
-        """See `BaseEngine`."""
         return self._problem
 
     @property
     def waiting(self) -> int:
-        """See `BaseEngine`."""
         return self._waiting
 
     async def change(
@@ -373,14 +370,12 @@ class Replica(BaseEngine):
         ids: Sequence[str] = (),
         closes: bool = False,
     ) -> T:
-        """See `BaseEngine`."""
         result: T = await self._answered(name, lambda _: _Call(action, ids, closes))
         return result
 
     async def change_all(
         self, name: str, actions: Sequence[Action[T] | Exception], *, ids: Sequence[str], closes: bool = False
     ) -> list[T | Exception]:
-        """See `BaseEngine`."""
         result: list[T | Exception] = await self._answered(name, lambda found: _Batch(actions, ids, closes, found))
         return result
 
@@ -618,7 +613,6 @@ class Replica(BaseEngine):
         self._work.events.append(event)
 
     def submit(self, changes: Sequence[Change]) -> None:
-        """See `BaseEngine`."""
         assert self._work is not None, "changes are made in a turn only"
         self._work.changes += changes
         self._work.removed = self._work.removed or any(isinstance(change, Remove) for change in changes)
@@ -626,7 +620,6 @@ class Replica(BaseEngine):
     # --- following the log ----------------------------------------------------------------------------------------------
 
     async def still(self, experiment: LiveExperiment) -> None:
-        """See `BaseEngine`."""
         line = self._lines.get(experiment.number)
         while line is not None and not line.still.is_set():
             async with line.state:  # until the end of the turn
@@ -638,7 +631,6 @@ class Replica(BaseEngine):
                 return
 
     async def read(self, name: str, look: Callable[[LiveExperiment], T]) -> T:
-        """See `BaseEngine`."""
         self._check_store()
         for _ in range(2):
             try:
@@ -705,7 +697,7 @@ class Replica(BaseEngine):
                 line.last = event
 
     async def settled(self) -> None:
-        """See `BaseEngine`. Raises `StoreUnavailable` if something will not be stored."""
+        """Raises `StoreUnavailable` if something will not be stored."""
         seen = (line for line in self._unstored if line.still.is_set() or not line.state.locked())
         await asyncio.gather(*map(_stored, seen))
 
@@ -739,7 +731,6 @@ class Replica(BaseEngine):
             raise StoreUnavailable(str(error)) from error
 
     async def catch_up(self) -> None:
-        """See `BaseEngine`."""
         self._check_store()
         for experiment in await self._heed(await self._in_thread(self.store.pulse)):
             await self._quietly(self._look(experiment, _nothing))
@@ -817,7 +808,7 @@ class Replica(BaseEngine):
     # --- experiments ----------------------------------------------------------------------------------------------------
 
     async def put(self, name: str, by: str, look: Callable[[LiveExperiment], T], **settings: Any) -> tuple[T, bool]:
-        """See `BaseEngine`. If another server makes one at the same moment, look again."""
+        """If another server makes one at the same moment, look again."""
         self._check_store()
         for _ in range(TRIES):
             try:
@@ -852,8 +843,6 @@ class Replica(BaseEngine):
         return self._by_number[number]
 
     async def delete(self, name: str, by: str) -> None:
-        """See `BaseEngine`."""
-
         def remove(experiment: LiveExperiment) -> None:
             self.submit((Remove(experiment.number),))
             self.audit(by, "delete", name, removal_detail(experiment))
@@ -861,7 +850,6 @@ class Replica(BaseEngine):
         await self.change(name, remove)
 
     async def commit(self, changes: Sequence[Change]) -> None:
-        """See `BaseEngine`."""
         self._check_store()
         await self._in_thread(self.store.commit, (), changes)
 
