@@ -24,7 +24,7 @@ from load import Client, Connection, head, ids_in, singles
 from long_log import ARMS, NAME, write_database
 from serving import REWARDS, Group, Round, log, runner
 
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.decisions.settings import checked_settings
 from robandit.storage import Event, StoredExperiment
 from service import BUILD, ROOT, filled, postgres_version, processor_name, table
@@ -145,7 +145,9 @@ def snapshot_checks() -> list[Check]:
     )
     stored = StoredExperiment(1, NAME, 0, 0, msgspec.json.encode(settings))
     made: list[Event] = []
-    experiment = Experiment(stored, settings, clock=time.time, find=lambda *_: None, emit=made.append, compile="now")
+    experiment = LiveExperiment(
+        stored, settings, clock=time.time, find=lambda *_: None, emit=made.append, compile="now"
+    )
     experiment.create()
     for reward in REWARDS:
         experiment.reward(experiment.decide().event.id, reward)

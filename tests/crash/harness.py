@@ -42,7 +42,7 @@ import msgspec
 from crash.linearizability import DONE, Call, check, check_answers, operations
 from crash.model import Evidence, Model, Row, Violation, copied, require
 from crash.zygote import Zygote
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.decisions.settings import Settings
 
 EXPERIMENTS: dict[str, dict[str, Any]] = {
@@ -458,9 +458,9 @@ def _hash(rows: Sequence[Any]) -> str:
     return hashlib.sha256(repr(rows).encode()).hexdigest()
 
 
-def _empty(stored: Any) -> Experiment:
+def _empty(stored: Any) -> LiveExperiment:
     settings = msgspec.json.decode(stored.settings, type=Settings)
-    return Experiment(stored, settings, clock=time.time, find=lambda *_: None, emit=lambda event: None)
+    return LiveExperiment(stored, settings, clock=time.time, find=lambda *_: None, emit=lambda event: None)
 
 
 # --- rounds -----------------------------------------------------------------------------------------------------------

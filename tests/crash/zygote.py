@@ -269,8 +269,8 @@ def _prepare(
     """
     from functools import partial
 
-    from robandit.decisions.engine import Engine
-    from robandit.decisions.experiment import Experiment
+    from robandit.decisions.engine import SingleServerEngine
+    from robandit.decisions.experiment import LiveExperiment
     from robandit.service import server
     from robandit.storage import sqlite
     from robandit.storage.base import Create
@@ -299,7 +299,7 @@ def _prepare(
         async def at_once(*_: Any) -> None:
             return
 
-        Engine.stored = Engine.settled = at_once  # type: ignore[method-assign]
+        SingleServerEngine.stored = SingleServerEngine.settled = at_once  # type: ignore[method-assign]
     elif fault == "half a group":
 
         def in_halves(self: Any, events: Any, changes: Any) -> None:
@@ -311,7 +311,7 @@ def _prepare(
 
         sqlite.SqliteStore.commit = in_halves  # type: ignore[method-assign]
     elif fault == "wrong snapshot":
-        snapshot = Experiment.snapshot
+        snapshot = LiveExperiment.snapshot
 
         def wrong(self: Any) -> Any:
             self.counts["decided"] += 1
@@ -320,9 +320,9 @@ def _prepare(
             finally:
                 self.counts["decided"] -= 1
 
-        Experiment.snapshot = wrong  # type: ignore[method-assign]
+        LiveExperiment.snapshot = wrong  # type: ignore[method-assign]
     elif fault == "forgotten ids":
-        Experiment.recorded = lambda self, kind, id: None  # type: ignore[method-assign]
+        LiveExperiment.recorded = lambda self, kind, id: None  # type: ignore[method-assign]
         sqlite._INSERT = sqlite._INSERT.replace("INSERT", "INSERT OR IGNORE")
     elif fault is not None:
         raise ValueError(f"unknown fault {fault!r}")

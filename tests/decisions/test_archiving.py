@@ -14,7 +14,7 @@ from helpers.serving import Clock
 from helpers.stores import all_events, opened, reading
 from robandit.decisions import archiving
 from robandit.decisions.archiving import archive, events_in, restore
-from robandit.decisions.engine import Engine
+from robandit.decisions.engine import SingleServerEngine
 from robandit.decisions.moving import move
 from robandit.decisions.restoring import state_before
 from robandit.errors import Conflict, CorruptFile, NotFound, StoreError
@@ -144,7 +144,7 @@ def test_all_events_can_be_archived_and_a_server_goes_on(location, folder, monke
 
     async def served():
         clock = Clock(BEGIN + 1e6)
-        engine = Engine(open_store(location, durability="off"), clock=clock, compile="never")
+        engine = SingleServerEngine(open_store(location, durability="off"), clock=clock, compile="never")
         await engine.load()
         found = {name: each.snapshot().content for name, each in engine.experiments.items()}
         arms = [engine.find(name).decide().payload.arm for name in found]
@@ -179,7 +179,7 @@ def test_ids_of_archived_decisions(tmp_path, folder):
     location, clock = f"sqlite:{tmp_path / 'robandit.db'}", Clock(1000.0)
 
     async def begin():
-        engine = Engine(open_store(location, durability="off"), clock=clock, compile="never")
+        engine = SingleServerEngine(open_store(location, durability="off"), clock=clock, compile="never")
         await engine.load()
         return engine
 

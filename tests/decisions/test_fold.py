@@ -15,7 +15,7 @@ from robandit import __version__
 from robandit.decisions import events
 from robandit.decisions.events import KINDS, decoded, payload_of
 from robandit.errors import CorruptFile, RobanditError
-from robandit.live.engine import Engine
+from robandit.live.engine import RunningPolicy
 from robandit.storage import Event
 
 POLICIES = [
@@ -161,8 +161,8 @@ def test_a_processor_that_chooses_otherwise_folds_to_the_same_bytes(policy, monk
         if k % 4:
             journal.experiment.reward(id, float(k % 5) - 2.0)
     expected = journal.snapshot()
-    ask = Engine.ask
-    monkeypatch.setattr(Engine, "ask", lambda self, among: (ask(self, among) + 1) % len(self.available))
+    ask = RunningPolicy.ask
+    monkeypatch.setattr(RunningPolicy, "ask", lambda self, among: (ask(self, among) + 1) % len(self.available))
     assert journal.folded().snapshot().content == expected
 
 
@@ -242,6 +242,8 @@ def journal_event(payload):
 def test_fields_with_their_defaults_are_not_written():
     assert events.encode(events.Decided(arm="a", mark=1.0)) == b'{"arm":"a","mark":1.0}'
     assert events.encode(events.Expired(arm="a", decided=2.0)) == b'{"arm":"a","decided":2.0}'
+    made = Journal().experiment.decide()
+    assert made.event.payload == b'{"asked":[null],"arm":"%s","mark":1.0}' % made.payload.arm.encode()
 
 
 def test_unknown_fields_of_later_versions_are_ignored():

@@ -20,9 +20,9 @@ from helpers.serving import Clock
 from helpers.stores import all_events, check_integrity, everything, opened, reading
 from robandit.decisions import experiment as experiments
 from robandit.decisions.archiving import events_in, restore
-from robandit.decisions.engine import Engine
+from robandit.decisions.engine import SingleServerEngine
 from robandit.decisions.events import KINDS, payload_of
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.decisions.restoring import state_before
 from robandit.decisions.settings import Settings
 from robandit.storage import open_store
@@ -72,7 +72,7 @@ def check_equal(found, expected, machine):
 
 def folded(reader, stored, snapshot=None, upto=None):
     settings = msgspec.json.decode(stored.settings, type=Settings)
-    experiment = Experiment(stored, settings, clock=Clock(0.0), find=reader.find, emit=None, compile="never")
+    experiment = LiveExperiment(stored, settings, clock=Clock(0.0), find=reader.find, emit=None, compile="never")
     if snapshot is not None:
         experiment.restore(snapshot)
     experiment.apply_all(all_events(reader, stored.number)[experiment.seq : upto])
@@ -123,7 +123,9 @@ def test_a_server_continues_with_it(path, expected, monkeypatch):
 
     async def continued():
         store = open_store(f"sqlite:{path}")
-        engine = Engine(store, clock=Clock(1_700_000_000.0), compile="never")  # a clock that is years behind
+        engine = SingleServerEngine(
+            store, clock=Clock(1_700_000_000.0), compile="never"
+        )  # a clock that is years behind
         await engine.load()
         for name, facts in expected["experiments"].items():
             experiment = engine.find(name)

@@ -146,7 +146,7 @@ def test_a_copy_that_differs_is_not_published(golden, target, name):
 
 
 def test_states_are_compared_too(golden, target, monkeypatch):
-    class Forgetful(moving.Experiment):
+    class Forgetful(moving.LiveExperiment):
         def apply_all(self, stored):
             super().apply_all(list(stored))
             if id(self) == id(starts[1]):

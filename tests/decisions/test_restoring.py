@@ -8,7 +8,7 @@ import pytest
 from helpers.amount import amount
 from helpers.serving import Clock
 from robandit.decisions import restoring
-from robandit.decisions.engine import Engine
+from robandit.decisions.engine import SingleServerEngine
 from robandit.decisions.restoring import state_before
 from robandit.errors import CorruptFile
 from robandit.storage import open_store
@@ -32,7 +32,7 @@ def store(tmp_path):
 async def live(store, policy, count=45, **options):
     """Let an experiment live; return the facts before each event that begins a call, and stored numbers of snapshots."""
     rng, clock, then = random.Random(policy), Clock(), {}
-    engine = Engine(store, clock=clock, compile="never", **options)
+    engine = SingleServerEngine(store, clock=clock, compile="never", **options)
     store.close = lambda: None  # the test reads it afterwards
     await engine.load()
     experiment, _ = engine.create(

@@ -37,7 +37,7 @@ import msgspec
 
 import robandit as rb
 from robandit.decisions.archiving import archive
-from robandit.decisions.engine import Engine
+from robandit.decisions.engine import SingleServerEngine
 from robandit.experiments import Played, planned, run
 from robandit.experiments.notation import policies_from
 from robandit.experiments.own_code import import_modules
@@ -153,7 +153,7 @@ def make_store():
         store = open_store(f"sqlite:{made}")
         key = StoredKey("golden", bytes(range(32)), ("decide", "read"), ("ucb1",), "é", now[0], now[0] + 1e6, None)
         store.commit((), [PutKey(key)])
-        engine = Engine(store, clock=lambda: now[0], compile="never")
+        engine = SingleServerEngine(store, clock=lambda: now[0], compile="never")
         await engine.load()
         engine.loaded = False  # no snapshots at the end: the logs have tails
         engine.create("removed", arms=["a"], policy=None, **DEFAULTS)

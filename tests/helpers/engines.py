@@ -3,7 +3,7 @@
 from contextlib import asynccontextmanager
 
 from helpers.serving import Clock
-from robandit.decisions.engine import Engine
+from robandit.decisions.engine import SingleServerEngine
 from robandit.decisions.replica import Replica
 from robandit.storage import open_store
 
@@ -23,7 +23,7 @@ async def running_engine(path, *, load=True, kill=False, **options):
     """An engine. With ``kill``, it ends without its last snapshots."""
     store = open_store(f"sqlite:{path}", durability="off")
     options.setdefault("clock", Clock())
-    engine = Engine(store, compile="never", **options)
+    engine = SingleServerEngine(store, compile="never", **options)
     try:
         if load:
             await engine.load()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from helpers.serving import Clock
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.decisions.settings import checked_settings
 from robandit.storage import Event, StoredExperiment
 
@@ -33,8 +33,8 @@ class Journal:
         self.experiment = self._empty(self._emit)
         self.experiment.create()
 
-    def _empty(self, emit: Any) -> Experiment:
-        return Experiment(self.stored, self.settings, clock=self.clock, find=self._find, emit=emit, compile="never")
+    def _empty(self, emit: Any) -> LiveExperiment:
+        return LiveExperiment(self.stored, self.settings, clock=self.clock, find=self._find, emit=emit, compile="never")
 
     def _emit(self, event: Event) -> None:
         assert event.seq == len(self.events) + 1
@@ -48,7 +48,7 @@ class Journal:
         assert number == self.stored.number
         return self.by_id.get((kind, id))
 
-    def folded(self, snapshot: bytes | None = None, upto: int | None = None, events: Any = None) -> Experiment:
+    def folded(self, snapshot: bytes | None = None, upto: int | None = None, events: Any = None) -> LiveExperiment:
         """Return a new experiment with the same log: from a snapshot, or from the beginning."""
         experiment = self._empty(_refused)
         if snapshot is not None:
@@ -57,7 +57,7 @@ class Journal:
         experiment.apply_all(log[experiment.seq : upto])
         return experiment
 
-    def restart(self, snapshot: bytes | None = None) -> Experiment:
+    def restart(self, snapshot: bytes | None = None) -> LiveExperiment:
         """Continue with a new experiment, as after the end of a process."""
         experiment = self.folded(snapshot)
         experiment._emit = self._emit

@@ -17,7 +17,7 @@ from helpers.own_policies import Exp3, Greedy
 from helpers.rewards import rewards_within
 from robandit.errors import DecisionError, InvalidInput, InvalidReward, UnavailableArm, UnknownArm
 from robandit.live import events
-from robandit.live.engine import Engine
+from robandit.live.engine import RunningPolicy
 
 POLICIES = [rb.UCB1(), QUICK, rb.AdaKLUCB(), Exp3(), Greedy(eps=0.4), rb.EpsilonGreedy(epsilon=0.4), rb.OptTINF()]
 
@@ -140,8 +140,8 @@ def recorded(policy, pulls=80):
 def test_the_recorded_choice_counts_not_a_new_one(policy, monkeypatch):
     """On another processor, rounding may lead to another choice. The state must not follow it."""
     bandit, log = recorded(policy)
-    ask = Engine.ask
-    monkeypatch.setattr(Engine, "ask", lambda self, among: (ask(self, among) + 1) % len(self.available))
+    ask = RunningPolicy.ask
+    monkeypatch.setattr(RunningPolicy, "ask", lambda self, among: (ask(self, among) + 1) % len(self.available))
     again = rb.Bandit(ARMS, policy, seed=1)
     for event in log:
         again.apply(event)
@@ -223,7 +223,9 @@ def decided(**changes):
     ("event", "error", "match"),
     [
         ("no event", InvalidInput, "event = 'no event' must be an event"),
-        ({"event": "Paid", "id": "k3m9-0"}, InvalidInput, "Invalid value 'Paid'"),
+        ({"event": "Paid", "id": "k3m9-0"}, InvalidInput, "'Paid' is missing, or unknown"),
+        ({"event": "Rewarded", "value": 1.0}, InvalidInput, "'id' is missing"),
+        ({"event": "Decided", "id": "k3m9-0", "arm": "a", "mark": 1.0, "propensity": None}, InvalidInput, "'time'"),
         ({"event": "Rewarded", "id": "k3m9-0"}, InvalidInput, "missing required field `value`"),
         ({"event": "Rewarded", "id": "k3m9-0", "value": 1.0}, DecisionError, "not known to this bandit"),
         ({"event": "Expired", "id": "!"}, DecisionError, "was never made"),
@@ -306,3 +308,17 @@ def test_decisions_whose_probability_is_not_known_are_repeated(policy):
         for event in source:
             again.apply(convert(event))
         assert again.estimates() == bandit.estimates()
+
+
+def test_a_decision_as_its_event_is_what_the_log_gets():
+    log = []
+    bandit = rb.Bandit(ARMS, rb.UCB1(), log=log.append)
+    bandit.select(among=ARMS[1:])
+    made = [bandit.decided(), bandit.decided(ARMS[:1]), bandit.decided(arm=ARMS[2])]
+    assert [(event.arm, event.given, event.asked) for event in made] == [
+        (ARMS[0], False, (tuple(ARMS[1:]), None)),
+        (ARMS[0], False, (tuple(ARMS[:1]),)),
+        (ARMS[2], True, ()),
+    ]
+    assert [event.to_dict() for event in log] == [event.to_dict() for event in made]
+    assert [decision.id for decision in bandit.open] == [event.id for event in made]

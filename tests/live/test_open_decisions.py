@@ -55,10 +55,10 @@ class AgainstADict(RuleBasedStateMachine):
     @rule(id=ids)
     def close(self, id):
         if id in self.model:
-            assert repr(self.decisions.arm_and_mark(id)) == repr(self.model.pop(id)[:2])
+            assert repr(self.decisions.facts(id)[:2]) == repr(self.model.pop(id)[:2])
             self.decisions.close(id)
         else:
-            for method in (self.decisions.arm_and_mark, self.decisions.close, self.decisions.__getitem__):
+            for method in (self.decisions.close, self.decisions.__getitem__):
                 with pytest.raises(KeyError):
                     method(id)
 
@@ -84,9 +84,9 @@ class AgainstADict(RuleBasedStateMachine):
         assert repr([(id, tuple(d)) for id, d in self.decisions.items()]) == repr(list(self.model.items()))
         for id, content in self.model.items():
             assert repr(self.decisions[id]) == repr(open_decisions.OpenDecision(*content))
-            assert self.decisions.arm_and_time(id) == (content[0], content[3])
+            assert self.decisions.facts(id)[::2] == (content[0], content[3])
         assert all((id in self.decisions) == (id in self.model) for id in ("k3x9-0", 0, "no"))
-        assert self.decisions.arm_and_time("no") is None
+        assert self.decisions.facts("no") is None
 
     @invariant()
     def same_bytes_as_new(self):

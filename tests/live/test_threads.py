@@ -153,7 +153,7 @@ class SlowList(list):
 def test_updates_are_counted_only_with_the_guard(guarded):
     """With a negative control. The bandit's owner is one of the threads, so that both ways through the guard are taken."""
     bandit = rb.Bandit(["a"], rb.UCB1())
-    bandit._received = SlowList([0])
+    bandit._record.rewards = SlowList([0])
     if not guarded:
         bandit._guard = NoGuard()
     others = [threading.Thread(target=lambda: [bandit.update("a", 1.0) for _ in range(ROUNDS)]) for _ in range(3)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import robandit as rb
 from helpers.amount import amount
 from helpers.serving import Local
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 
 P = "/v1/experiments/{}"
 LARGEST, SMALLEST = 1e150, 1e-130
@@ -57,7 +57,7 @@ def test_values_keep_their_bits(local, values, batched, minimize):
         for i, value in enumerate(values):
             decision = direct.decide(arm="ab"[i % 2])
             direct.reward(decision, float(value))
-        learned: Experiment = local.engine.experiments["p"]
+        learned: LiveExperiment = local.engine.experiments["p"]
         assert estimates(learned.bandit) == estimates(direct)
         assert learned.bandit.select() == direct.select()
     finally:

@@ -11,7 +11,7 @@ import numpy as np
 from robandit.errors import KernelError
 from robandit.kernel.lazy import lazy_state
 from robandit.kernel.random import streams
-from robandit.live.engine import Engine
+from robandit.live.engine import RunningPolicy
 from robandit.policies.base import Policy
 from robandit.policies.index import SLACK, no_outlook
 
@@ -42,7 +42,7 @@ def check_outlook(policy: Policy) -> None:
 def _compare(policy: Policy, arms: int, kind: str) -> None:
     rng = np.random.default_rng(arms)
     words = streams(np.random.SeedSequence(arms), 1)[0]
-    quick, full = (Engine(policy, policy.start(arms, None, words), [True] * arms, None) for _ in range(2))
+    quick, full = (RunningPolicy(policy, policy.start(arms, None, words), [True] * arms, None) for _ in range(2))
     among: tuple[int, ...] | None = None
     for step in range(HORIZON):
         if policy.respects_allowed and step % 20 == 0:
@@ -63,7 +63,7 @@ def _compare(policy: Policy, arms: int, kind: str) -> None:
         full.tell(arm, reward)
 
 
-def _tied(engine: Engine, arm: int, other: int) -> bool:
+def _tied(engine: RunningPolicy, arm: int, other: int) -> bool:
     """Return whether two indices differ only by rounding. An iterative index depends on the one before it in the last digits."""
     if "index" not in engine.policy.columns:
         return False
@@ -71,7 +71,7 @@ def _tied(engine: Engine, arm: int, other: int) -> bool:
     return math.isclose(indices[arm], indices[other], rel_tol=SLACK)
 
 
-def choice(engine: Engine, among: tuple[int, ...] | None, step: int) -> int:
+def choice(engine: RunningPolicy, among: tuple[int, ...] | None, step: int) -> int:
     """Return the choice of an engine. An arm that is not allowed fails the check."""
     try:
         return engine.ask(among)

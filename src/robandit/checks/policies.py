@@ -18,7 +18,7 @@ from robandit.kernel.ranges import violation
 from robandit.laws import Gaussian, Pareto, ZeroInflated
 from robandit.laws.table import fill
 from robandit.live.bandit import Bandit
-from robandit.live.engine import Engine
+from robandit.live.engine import RunningPolicy
 from robandit.policies.base import Policy, check_policy_given
 from robandit.policies.classic.ucb1 import UCB1
 from robandit.problems import Problem, bernoulli
@@ -177,7 +177,7 @@ def check_live_agrees(policy: Policy) -> None:
     policy = policy.prepared(HORIZON)
     bandit = Bandit(range(ARMS), policy, compile="now")
     state = policy.start(ARMS, HORIZON, words[0])  # a bandit does not pass the horizon
-    bandit._engine = Engine(policy, state, [True] * ARMS, None)
+    bandit._engine = RunningPolicy(policy, state, [True] * ARMS, None)
     pulls = np.zeros(ARMS, dtype=np.int64)
     for step in range(HORIZON):
         arm = bandit.select()
@@ -234,7 +234,9 @@ def check_allowed_arms(policy: Policy) -> None:
     rng = np.random.default_rng(6)
     policy = policy.prepared(HORIZON)
     words = streams(np.random.SeedSequence(4), 1)[0]
-    free, briefly, often = (Engine(policy, policy.start(ARMS, None, words), [True] * ARMS, None) for _ in range(3))
+    free, briefly, often = (
+        RunningPolicy(policy, policy.start(ARMS, None, words), [True] * ARMS, None) for _ in range(3)
+    )
     among = tuple(range(ARMS))
 
     for step in range(HORIZON):
@@ -261,7 +263,8 @@ def check_interpreted_agrees(policy: Policy) -> None:
     policy = policy.prepared(HORIZON)
     words = streams(np.random.SeedSequence(8), 1)[0]
     plain, fast = (
-        Engine(policy, policy.start(ARMS, None, words), [True] * ARMS, None, compile) for compile in ("never", "now")
+        RunningPolicy(policy, policy.start(ARMS, None, words), [True] * ARMS, None, compile)
+        for compile in ("never", "now")
     )
     for step in range(INTERPRETED):
         try:

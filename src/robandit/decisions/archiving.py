@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from robandit.decisions.base import LONG_TAIL
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.decisions.restoring import empty, state_before
 from robandit.errors import CorruptFile, NotFound, StoreError, formatted
 from robandit.files import flush, reason, shown
@@ -209,7 +209,7 @@ def _store_base(store: Store, reader: Reader, stored: StoredExperiment, file: Ar
         raise NotFound(f"experiment {stored.name!r} was removed meanwhile: {shown(file.path)} has its events")
 
 
-def _commit(store: Store, stored: StoredExperiment, state: Experiment, action: str, detail: dict[str, Any]) -> None:
+def _commit(store: Store, stored: StoredExperiment, state: LiveExperiment, action: str, detail: dict[str, Any]) -> None:
     entry = Audit(now(store), "(command line)", action, stored.name, msgspec.json.encode(detail))
     store.commit((), [Archive(stored.number, state.seq, state.snapshot().content), entry])
 
@@ -260,7 +260,7 @@ def _check_digests(reader: Reader, stored: StoredExperiment, files: Sequence[Arc
             )
 
 
-def _folded(stored: StoredExperiment, files: Sequence[ArchiveFile], last: int, folder: Path) -> Experiment:
+def _folded(stored: StoredExperiment, files: Sequence[ArchiveFile], last: int, folder: Path) -> LiveExperiment:
     """Return the state of an experiment after the events in its files, up to ``last``."""
     state = empty(stored, compile=compile_for(last))
     for file in files:

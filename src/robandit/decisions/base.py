@@ -1,7 +1,7 @@
 """What the service needs of an engine: calls take effect on an experiment, and are answered when that is stored.
 
-`Engine` is for a store that one server has for itself, `Replica` for one that several servers share. The service does not know
-which one it has.
+`SingleServerEngine` is for a store that one server has for itself, `Replica` for one that several servers share. The service does
+not know which one it has.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from robandit.decisions.experiment import Experiment, Recorded
+from robandit.decisions.experiment import LiveExperiment, MadeEvent
 from robandit.decisions.pace import Slices
 from robandit.decisions.settings import Settings, checked_name, checked_settings
 from robandit.errors import Conflict, NotFound, StoreError, StoreUnavailable, formatted
@@ -28,7 +28,7 @@ MOST_WAITING = 20_000  # events, or calls, that may wait for a commit
 MOST_EXPERIMENTS = 10_000
 NOT_STORED = "the last calls could not be stored: try again in a moment"
 T = TypeVar("T")
-Action: TypeAlias = Callable[[Experiment], T]
+Action: TypeAlias = Callable[[LiveExperiment], T]
 
 
 class BaseEngine(ABC):
@@ -40,13 +40,13 @@ class BaseEngine(ABC):
     def __init__(self, store: Store) -> None:
         """Start without experiments."""
         self.store = store
-        self.experiments: dict[str, Experiment] = {}
+        self.experiments: dict[str, LiveExperiment] = {}
         self.loaded = False
         self.progress = "starting"
         """What `load` is doing, in words."""
         self.slices = Slices()
         """The work of all calls that have much to do."""
-        self._by_number: dict[int, Experiment] = {}
+        self._by_number: dict[int, LiveExperiment] = {}
         self._lost = 0
         """The number of commits that failed, although their events could be seen."""
 
@@ -55,9 +55,9 @@ class BaseEngine(ABC):
         """Fold the logs of all experiments. Other tasks have a turn in between."""
 
     @property
-    @abstractmethod
     def failure(self) -> StoreError | None:
         """The error that ended the writing of the log for good, so that the server must end."""
+        return None
 
     @property
     @abstractmethod
@@ -70,14 +70,14 @@ class BaseEngine(ABC):
         """How much waits for a commit."""
 
     @abstractmethod
-    async def present(self, name: str) -> Experiment:
+    async def present(self, name: str) -> LiveExperiment:
         """Return an experiment by name, or raise `NotFound`. It may lag behind; `read` does not."""
 
     @abstractmethod
     async def change(
         self,
         name: str,
-        action: Callable[[Experiment], T],
+        action: Callable[[LiveExperiment], T],
         *,
         ids: Sequence[str] = (),
         closes: bool = False,
@@ -99,11 +99,11 @@ class BaseEngine(ABC):
         """
 
     @abstractmethod
-    async def still(self, experiment: Experiment) -> None:
+    async def still(self, experiment: LiveExperiment) -> None:
         """Wait while the actions of `change_all` take effect on an experiment. Look at it before the next ``await``."""
 
     @abstractmethod
-    async def read(self, name: str, look: Callable[[Experiment], T]) -> T:
+    async def read(self, name: str, look: Callable[[LiveExperiment], T]) -> T:
         """Return what a function sees. It sees at least what was acknowledged before the call, and only what is stored."""
 
     @abstractmethod
@@ -111,7 +111,7 @@ class BaseEngine(ABC):
         """Bring all experiments in memory up to date with what was acknowledged before the call, by any server."""
 
     @abstractmethod
-    async def put(self, name: str, by: str, look: Callable[[Experiment], T], **settings: Any) -> tuple[T, bool]:
+    async def put(self, name: str, by: str, look: Callable[[LiveExperiment], T], **settings: Any) -> tuple[T, bool]:
         """Make an experiment, unless it exists with these settings. Return what a function sees of it, and whether it is new.
 
         ``by`` is the id of the key, for the audit log.
@@ -139,14 +139,14 @@ class BaseEngine(ABC):
 
     # --- the same for both ----------------------------------------------------------------------------------------------
 
-    def find(self, name: str) -> Experiment:
+    def find(self, name: str) -> LiveExperiment:
         """Return an experiment that is in memory, or raise `NotFound`."""
         experiment = self.experiments.get(name)
         if experiment is None:
             raise NotFound(f"there is no experiment {formatted(name)}: create it with PUT /v1/experiments/NAME")
         return experiment
 
-    async def seen(self, experiments: Iterable[Experiment], look: Callable[[Experiment], T]) -> list[T]:
+    async def seen(self, experiments: Iterable[LiveExperiment], look: Callable[[LiveExperiment], T]) -> list[T]:
         """Return what a function sees of each experiment. All of it is stored. Other calls have a turn now and then."""
         lost, found = self._lost, []
         async for experiment in self.slices.paced(experiments):
@@ -165,16 +165,16 @@ class BaseEngine(ABC):
         """Record an action of an administrator, in the same commit as what was submitted right before it."""
         self.submit((self.audit_entry(key, action, subject, detail),))
 
-    def reset(self, experiment: Experiment) -> Recorded:
+    def reset(self, experiment: LiveExperiment) -> MadeEvent:
         """Forget all that an experiment has learned. Call it in an action."""
         made = experiment.reset(secrets.randbits(63))
         self.submit((NewEpoch(experiment.number, experiment.epoch), experiment.snapshot()))
         return made
 
-    def _add(self, experiment: Experiment) -> None:
+    def _add(self, experiment: LiveExperiment) -> None:
         self.experiments[experiment.name] = self._by_number[experiment.number] = experiment
 
-    def _asked(self, name: str, settings: dict[str, Any]) -> tuple[Settings, Experiment | None]:
+    def _asked(self, name: str, settings: dict[str, Any]) -> tuple[Settings, LiveExperiment | None]:
         """Return checked settings, and the experiment if there is one. Raise `Conflict` if it has others."""
         checked_name(name)
         asked = checked_settings(**settings, drawn=secrets.randbits(63))
@@ -189,7 +189,7 @@ class BaseEngine(ABC):
         return asked, known
 
 
-def outcome(action: Action[T] | Exception, experiment: Experiment) -> T | Exception:
+def outcome(action: Action[T] | Exception, experiment: LiveExperiment) -> T | Exception:
     """Return what an action returns or raises."""
     try:
         return action if isinstance(action, Exception) else action(experiment)
@@ -208,7 +208,7 @@ def without_frames(error: Exception) -> Exception:
     return error.with_traceback(None)
 
 
-def removal_detail(experiment: Experiment) -> dict[str, Any]:
+def removal_detail(experiment: LiveExperiment) -> dict[str, Any]:
     """Return what the audit log says of an experiment that is removed."""
     detail: dict[str, Any] = msgspec.to_builtins(experiment.settings)
     return detail | {"seq": experiment.seq}

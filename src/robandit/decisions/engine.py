@@ -1,6 +1,6 @@
 """All experiments of a store that one server has for itself: new events are committed in groups.
 
-The engine runs in one event loop. A call applies its event at once, and may be answered when `Engine.settled` is done: what was
+The engine runs in one event loop. A call applies its event at once, and may be answered when `settled` is done: what was
 acknowledged is stored. A reader that must not see what a crash could take back waits for it, too.
 
 If the store fails, the state in memory is ahead of the log. Then nothing more is answered, and the process must end and start
@@ -30,7 +30,7 @@ from robandit.decisions.base import (
     removal_detail,
 )
 from robandit.decisions.clock import SteadyClock
-from robandit.decisions.experiment import Experiment, Recorded
+from robandit.decisions.experiment import LiveExperiment, MadeEvent
 from robandit.decisions.restoring import empty, fold, restored
 from robandit.errors import Overloaded, StoreError
 from robandit.live.engine import Compile
@@ -52,7 +52,7 @@ class _Batch:
         self.task: asyncio.Task[Any] | None = None
 
 
-class Engine(BaseEngine):
+class SingleServerEngine(BaseEngine):
     """The experiments of a store, and the only process that writes to it."""
 
     def __init__(
@@ -85,7 +85,6 @@ class Engine(BaseEngine):
     # --- loading --------------------------------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """See `BaseEngine`."""
         stored = self.reader.experiments()
         for place, each in enumerate(stored, start=1):
             self.progress = f"loading experiment {place} of {len(stored)}"
@@ -98,7 +97,7 @@ class Engine(BaseEngine):
         self.loaded = True
         self._sweeper = asyncio.create_task(self._sweep())
 
-    async def _loaded(self, stored: StoredExperiment) -> Experiment:
+    async def _loaded(self, stored: StoredExperiment) -> LiveExperiment:
         compile = self._compile
         snapshots = self.reader.snapshots(stored.number)
         newest = next((seq for seq, _ in snapshots), 0)
@@ -111,19 +110,17 @@ class Engine(BaseEngine):
             await asyncio.sleep(0)
         return experiment
 
-    def _empty(self, stored: StoredExperiment, compile: Compile) -> Experiment:
+    def _empty(self, stored: StoredExperiment, compile: Compile) -> LiveExperiment:
         return empty(stored, clock=self.clock, find=self.reader.find, emit=self._emit, compile=compile)
 
     # --- commits --------------------------------------------------------------------------------------------------------
 
     @property
     def failure(self) -> StoreError | None:
-        """See `BaseEngine`."""
         return self._commit.failure
 
     @property
     def problem(self) -> str:
-        """See `BaseEngine`."""
         return "" if self.failure is None else "the store has failed"
 
     @property
@@ -163,30 +160,26 @@ class Engine(BaseEngine):
         self._on_commit(committed)
 
     async def settled(self) -> None:
-        """See `BaseEngine`."""
         waiter = self._commit.stored()
         if waiter is not None:
             await waiter
 
     def submit(self, changes: Sequence[Change]) -> None:
-        """See `BaseEngine`."""
         self._commit.submit((), changes)
 
     # --- calls ------------------------------------------------------------------------------------------------------------
 
-    async def present(self, name: str) -> Experiment:
-        """See `BaseEngine`."""
+    async def present(self, name: str) -> LiveExperiment:
         return self.find(name)
 
     async def change(
         self,
         name: str,
-        action: Callable[[Experiment], T],
+        action: Callable[[LiveExperiment], T],
         *,
         ids: Sequence[str] = (),
         closes: bool = False,
     ) -> T:
-        """See `BaseEngine`."""
         if self._batches:
             await self._unoccupied(name)
         experiment = self.find(name)
@@ -200,15 +193,14 @@ class Engine(BaseEngine):
         while (experiment := self.experiments.get(name)) is not None and experiment.number in self._batches:
             await self.still(experiment)
 
-    async def still(self, experiment: Experiment) -> None:
-        """See `BaseEngine`."""
+    async def still(self, experiment: LiveExperiment) -> None:
         while (batch := self._batches.get(experiment.number)) is not None:
             await batch.ended.wait()
 
     async def change_all(
         self, name: str, actions: Sequence[Action[T] | Exception], *, ids: Sequence[str], closes: bool = False
     ) -> list[T | Exception]:
-        """See `BaseEngine`. If the call is cancelled, the batch goes on: it is stored as a whole."""
+        """If the call is cancelled, the batch goes on: it is stored as a whole."""
         await self._unoccupied(name)
         experiment = self.find(name)
         self.check_room()
@@ -220,7 +212,7 @@ class Engine(BaseEngine):
         return made
 
     async def _take_effect(
-        self, batch: _Batch, experiment: Experiment, actions: Sequence[Action[T] | Exception]
+        self, batch: _Batch, experiment: LiveExperiment, actions: Sequence[Action[T] | Exception]
     ) -> tuple[list[T | Exception], asyncio.Future[None] | None]:
         """Return what each action returns or raises, and what to wait for. Nobody sees a batch that `close` has cancelled."""
         made = [outcome(action, experiment) async for action in self.slices.paced(actions)]
@@ -230,18 +222,16 @@ class Engine(BaseEngine):
             self._commit.submit(batch.events, batch.changes)
         return made, self._commit.stored()
 
-    async def read(self, name: str, look: Callable[[Experiment], T]) -> T:
-        """See `BaseEngine`."""
+    async def read(self, name: str, look: Callable[[LiveExperiment], T]) -> T:
         await self._unoccupied(name)
         seen = look(self.find(name))
         await self.settled()
         return seen
 
     async def catch_up(self) -> None:
-        """See `BaseEngine`. There is no other server."""
+        """There is no other server."""
 
-    async def put(self, name: str, by: str, look: Callable[[Experiment], T], **settings: Any) -> tuple[T, bool]:
-        """See `BaseEngine`."""
+    async def put(self, name: str, by: str, look: Callable[[LiveExperiment], T], **settings: Any) -> tuple[T, bool]:
         await self._unoccupied(name)
         self.check_room()
         experiment, new = self.create(name, **settings)
@@ -252,21 +242,19 @@ class Engine(BaseEngine):
         return seen, new
 
     async def delete(self, name: str, by: str) -> None:
-        """See `BaseEngine`."""
         await self._unoccupied(name)
         self.check_room()
         self.audit(by, "delete", name, removal_detail(self.remove(name)))
         await self.settled()
 
     async def commit(self, changes: Sequence[Change]) -> None:
-        """See `BaseEngine`."""
         self.check_room()
         self.submit(changes)
         await self.settled()
 
     # --- experiments ------------------------------------------------------------------------------------------------------
 
-    def create(self, name: str, **settings: Any) -> tuple[Experiment, bool]:
+    def create(self, name: str, **settings: Any) -> tuple[LiveExperiment, bool]:
         """Return the experiment with this name and these settings, and whether it was created now."""
         asked, known = self._asked(name, settings)
         if known is not None:
@@ -281,13 +269,12 @@ class Engine(BaseEngine):
         experiment.create()
         return experiment, True
 
-    def reset(self, experiment: Experiment) -> Recorded:
-        """See `BaseEngine`."""
+    def reset(self, experiment: LiveExperiment) -> MadeEvent:
         made = super().reset(experiment)
         self._snapshots[experiment.number] = experiment.seq
         return made
 
-    def remove(self, name: str) -> Experiment:
+    def remove(self, name: str) -> LiveExperiment:
         """Remove an experiment with its log, and return it."""
         experiment = self.find(name)
         del self.experiments[name], self._by_number[experiment.number]
@@ -303,7 +290,7 @@ class Engine(BaseEngine):
             for experiment in list(self.experiments.values()):
                 await self._expire_due(experiment)
 
-    async def _expire_due(self, experiment: Experiment) -> None:
+    async def _expire_due(self, experiment: LiveExperiment) -> None:
         while self._commit.failure is None and self.waiting <= self._most_waiting:
             if self._by_number.get(experiment.number) is not experiment or experiment.number in self._batches:
                 return  # removed meanwhile, or in a batch, after which there is another search
@@ -334,7 +321,7 @@ class Engine(BaseEngine):
             self.store.close()
 
 
-def outcome_of(made: Recorded) -> str:
+def outcome_of(made: MadeEvent) -> str:
     """Return how a call counts: applied, late or replayed."""
     if made.replayed:
         return "replayed"

@@ -1,8 +1,8 @@
 """The events of an experiment's log, as they are stored.
 
 The log is the truth, and a state is a fold of it (`robandit.decisions.experiment`). An event has a number (``seq``), a kind, an id
-and a time. What else it holds is its payload, one of the structures below, in JSON. A field that has its default is not written, so
-fields with defaults can be added without a new format.
+and a time. What else it holds is its payload in JSON: an event of the bandit (`robandit.live.events`) without its id and time, or
+one of the structures below. A field that has its default is not written, so fields with defaults can be added without a new format.
 """
 
 from __future__ import annotations
@@ -12,12 +12,17 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from robandit.errors import CorruptFile
+from robandit.live.events import ArmAdded as ArmAdded
+from robandit.live.events import ArmPaused as ArmPaused
+from robandit.live.events import ArmResumed as ArmResumed
+from robandit.live.events import ArmRetired as ArmRetired
+from robandit.live.events import Context as Context
+from robandit.live.events import Decided as Decided
+from robandit.live.events import Expired as Expired
+from robandit.live.events import Propensity as Propensity
+from robandit.live.events import Rewarded as Rewarded
 from robandit.storage import Event
 from robandit.wording import visible
-
-Propensity: TypeAlias = float | Literal["unknown"] | None
-Context: TypeAlias = msgspec.Raw | msgspec.UnsetType
-"""JSON as it was sent, or UNSET."""
 
 
 class _Payload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,44 +42,6 @@ class Upgraded(_Payload, frozen=True, kw_only=True):
     version: str
 
 
-class Decided(_Payload, frozen=True, kw_only=True):
-    """A decision. The id of the event is its public id."""
-
-    arm: str
-    mark: float
-    propensity: Propensity = None
-    own: str = ""
-    """The id in the bandit, if it differs from the public id, which the client chose."""
-    asked: tuple[tuple[str, ...] | None, ...] = (None,)
-    """See `robandit.events`."""
-    given: bool = False
-    """The arm was chosen elsewhere."""
-    among: tuple[str, ...] | None = None
-    """The names in the request."""
-    context: Context = msgspec.UNSET
-    """What the client sent with the request."""
-
-
-class Rewarded(_Payload, frozen=True, kw_only=True):
-    """A reward that was learned. The id of the event is that of the decision, as in the next two."""
-
-    value: float
-    arm: str
-    decided: float
-    """When the decision was made."""
-    propensity: Propensity = None
-
-
-class Expired(_Payload, frozen=True, kw_only=True):
-    """A decision whose reward did not come in time."""
-
-    arm: str
-    decided: float
-    value: float | None = None
-    """The value that was learned in place of the reward; None if nothing was learned."""
-    propensity: Propensity = None
-
-
 class Late(_Payload, frozen=True, kw_only=True):
     """A reward that came too late, and was not learned."""
 
@@ -82,30 +49,6 @@ class Late(_Payload, frozen=True, kw_only=True):
     arm: str
     decided: float
     reason: Literal["window", "reset"]
-
-
-class ArmAdded(_Payload, frozen=True, kw_only=True):
-    """A new arm."""
-
-    arm: str
-
-
-class ArmPaused(_Payload, frozen=True, kw_only=True):
-    """An arm is not chosen until it is resumed."""
-
-    arm: str
-
-
-class ArmResumed(_Payload, frozen=True, kw_only=True):
-    """A paused arm may be chosen again."""
-
-    arm: str
-
-
-class ArmRetired(_Payload, frozen=True, kw_only=True):
-    """An arm is never chosen again."""
-
-    arm: str
 
 
 class Paused(_Payload, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """One experiment: a bandit whose state is a fold of the experiment's log.
 
-`Experiment.apply` takes a stored event. `decide`, `reward` and the others make a new event, apply it in the same way, and pass it
-to ``emit``, which sees that it is stored. Recorded arms and marks are applied, never chosen again, since another processor or
+`LiveExperiment.apply` takes a stored event. `decide`, `reward` and the others make a new event, apply it in the same way, and pass
+it to ``emit``, which sees that it is stored. Recorded arms and marks are applied, never chosen again, since another processor or
 version may round differently. So a state can be rebuilt from the log, or from a snapshot and the events after it, with the same
 bytes.
 
@@ -24,9 +24,9 @@ from robandit.decisions.events import KINDS, Context, Payload, decoded, encode, 
 from robandit.decisions.settings import MOST_ARMS, Settings, checked_arm
 from robandit.errors import Conflict, CorruptFile, DecisionError, NotFound, Overloaded, RobanditError, formatted
 from robandit.inputs import checked_reward
-from robandit.live import events as live
 from robandit.live.bandit import NOT_GIVEN, Bandit
 from robandit.live.engine import Compile
+from robandit.live.events import NO_TIME
 from robandit.live.ledger import Decision
 from robandit.storage import Event
 from robandit.storage.base import Snapshot, StoredExperiment
@@ -47,7 +47,7 @@ _ARM_CHANGES: dict[type[Any], Callable[[Bandit, str], None]] = {
 }
 
 
-class Recorded(NamedTuple):
+class MadeEvent(NamedTuple):
     """An event, and whether it was stored before, so that the call that led to it is a repetition."""
 
     event: Event
@@ -71,7 +71,7 @@ class _Saved(msgspec.Struct, array_like=True):
     """None in snapshots of 0.2."""
 
 
-class Experiment:
+class LiveExperiment:
     """An experiment in memory. `find` looks up a stored event, and `emit` stores a new one."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Experiment:
         """The number of events of each kind since the last reset."""
         self.ends = dict.fromkeys(ENDS, 0)
         """How many of the recent decisions ended with each of `ENDS`."""
-        self.recent: dict[tuple[str, str], Recorded] = {}
+        self.recent: dict[tuple[str, str], MadeEvent] = {}
         """Events that may not be stored yet, by kind and id."""
         self.has_archive = True
         """Whether events may be archived, so that the log may lack the beginning of a decision."""
@@ -114,7 +114,6 @@ class Experiment:
         self._emit = emit
         self._compile = compile
         self._policy = settings.made_policy()
-        self._logged: live.Decided
         self.bandit = self._new_bandit(settings.arms, settings.drawn)
 
     def _new_bandit(self, arms: Sequence[str], seed: int) -> Bandit:
@@ -124,13 +123,9 @@ class Experiment:
             seed,
             minimize=self.settings.minimize,
             max_open=self.settings.max_open,
-            log=self._log,
             clock=lambda: self.time,
             compile=self._compile,
         )
-
-    def _log(self, event: Any) -> None:
-        self._logged = event
 
     def now(self) -> float:
         """Return the time of the next event: that of the clock, unless it went backwards."""
@@ -138,7 +133,7 @@ class Experiment:
 
     # --- calls that make events -----------------------------------------------------------------------------------------
 
-    def create(self) -> Recorded:
+    def create(self) -> MadeEvent:
         """Make the first event."""
         return self._record("", events.Created(version=__version__))
 
@@ -154,14 +149,14 @@ class Experiment:
         among: Sequence[str] | None = None,
         arm: str | None = None,
         context: Context = msgspec.UNSET,
-    ) -> Recorded:
+    ) -> MadeEvent:
         """Choose an arm, or record the arm of a choice that was made elsewhere. A repeated id gives the first decision again."""
         names = None if among is None else tuple(among)
         if id is not None:
             checked_id(id)
-            made = self.recorded(events.Decided, id)
-            if made is not None:
-                return _same_request(made, names, arm, context)
+            earlier = self.recorded(events.Decided, id)
+            if earlier is not None:
+                return _same_request(earlier, names, arm, context)
             if self.is_open(id) or (self.has_archive and self._has_ended(id)):
                 raise Conflict(
                     f"decision {formatted(id)} was made before, and is archived: use a new id for a new decision"
@@ -176,7 +171,7 @@ class Experiment:
             self.expire_due()
         before, self.time = self.time, self.now()
         try:
-            decision = self.bandit.decide(names, arm=NOT_GIVEN if arm is None else arm)
+            made = self.bandit.decided(names, arm=NOT_GIVEN if arm is None else arm)
         except BaseException as error:
             self.time = before
             if isinstance(error, DecisionError) and error.parameter == "max_open":
@@ -184,22 +179,20 @@ class Experiment:
                 hint = "send their rewards; if rewards get lost, create experiments with a reward_window"
                 raise Overloaded(f"{rule}: {hint}") from None
             raise
-        logged = self._logged
-        public = id or str(decision.id)
-        payload = events.Decided(
-            arm=logged.arm,
-            mark=logged.mark,
-            propensity=_known(decision.propensity),
-            own="" if public == decision.id else str(decision.id),
-            asked=logged.asked,
-            given=logged.given,
+        public = id or str(made.id)
+        payload = msgspec.structs.replace(
+            made,
+            id="",
+            time=NO_TIME,
+            propensity=_known(made.propensity_or_nan),
+            own="" if public == made.id else str(made.id),
             among=names,
             context=context,
         )
         self._opened(public, payload)
         return self._made(public, payload)
 
-    def reward(self, id: str, value: Any) -> Recorded:
+    def reward(self, id: str, value: Any) -> MadeEvent:
         """Learn the reward of a decision, or record it as late. The same reward again changes nothing."""
         checked = checked_reward(value)
         decision = self._open_decision(id)
@@ -254,7 +247,7 @@ class Experiment:
         window = self.settings.reward_window
         return window is not None and decided < self.now() - window
 
-    def add_arm(self, arm: str) -> Recorded:
+    def add_arm(self, arm: str) -> MadeEvent:
         """Add an arm."""
         name = checked_arm(arm)
         if name in self.bandit.states:
@@ -263,7 +256,7 @@ class Experiment:
             raise Conflict(f"experiment {self.name!r} has {MOST_ARMS:,} arms, the most that are possible")
         return self._record("", events.ArmAdded(arm=name))
 
-    def change_arm(self, arm: str, state: str) -> Recorded | None:
+    def change_arm(self, arm: str, state: str) -> MadeEvent | None:
         """Pause, resume or retire an arm. Return None if it has that state already."""
         present = self.bandit.states.get(arm)
         if present is None:
@@ -281,20 +274,20 @@ class Experiment:
         }
         return self._record("", changes[state](arm=arm))
 
-    def pause(self) -> Recorded | None:
+    def pause(self) -> MadeEvent | None:
         """Make no more decisions. Return None if the experiment is paused already."""
         return None if self.paused else self._record("", events.Paused())
 
-    def resume(self) -> Recorded | None:
+    def resume(self) -> MadeEvent | None:
         """Make decisions again. Return None if the experiment is not paused."""
         return self._record("", events.Resumed()) if self.paused else None
 
-    def reset(self, drawn: int) -> Recorded:
+    def reset(self, drawn: int) -> MadeEvent:
         """Forget all that was learned. The seed is that of the settings, or ``drawn`` if they have none."""
         seed = self.settings.seed
         return self._record("", events.Reset(seed=drawn if seed is None else seed))
 
-    def _record(self, id: str, payload: Payload) -> Recorded:
+    def _record(self, id: str, payload: Payload) -> MadeEvent:
         """Apply a new event and emit it. An empty id stands for the number of the event."""
         before, self.time = self.time, self.now()
         try:
@@ -304,13 +297,13 @@ class Experiment:
             raise
         return self._made(id or str(self.seq + 1), payload)
 
-    def _made(self, id: str, payload: Payload) -> Recorded:
+    def _made(self, id: str, payload: Payload) -> MadeEvent:
         """Emit an event that is applied."""
         self.seq += 1
         kind = KINDS[type(payload)]
         self._count(kind)
         event = Event(self.number, self.seq, kind, id, encode(payload), self.time)
-        made = self.recent[kind, id] = Recorded(event, payload)
+        made = self.recent[kind, id] = MadeEvent(event, payload)
         self._emit(event)
         return made
 
@@ -341,12 +334,11 @@ class Experiment:
             self.ends = {kind: count // 2 for kind, count in self.ends.items()}
 
     def _fold(self, id: str, payload: Payload, time: float) -> None:
-        if isinstance(payload, events.Rewarded):
-            self._close(id, payload.value)
+        if isinstance(payload, events.Rewarded | events.Expired):
+            self._close(id, payload)
         elif isinstance(payload, events.Decided):
-            self._apply_decision(id, payload, time)
-        elif isinstance(payload, events.Expired):
-            self._close(id, payload.value)
+            self.bandit.apply(msgspec.structs.replace(payload, id=payload.own or id, time=time))
+            self._opened(id, payload)
         elif isinstance(payload, events.ArmAdded | events.ArmPaused | events.ArmResumed | events.ArmRetired):
             _ARM_CHANGES[type(payload)](self.bandit, payload.arm)
         elif isinstance(payload, events.Created | events.Upgraded):
@@ -357,28 +349,14 @@ class Experiment:
         elif isinstance(payload, events.Reset):
             self._start_anew(payload.seed)
 
-    def _apply_decision(self, id: str, payload: events.Decided, time: float) -> None:
-        decided = live.Decided(
-            id=payload.own or id,
-            arm=payload.arm,
-            mark=payload.mark,
-            propensity=payload.propensity,
-            time=time,
-            asked=payload.asked,
-            given=payload.given,
-        )
-        self.bandit.apply(decided)
-        self._opened(id, payload)
-
     def _opened(self, id: str, payload: events.Decided) -> None:
         if payload.own:
             self._own_ids[id] = payload.own
             self._public_ids[payload.own] = id
 
-    def _close(self, id: str, value: float | None) -> None:
+    def _close(self, id: str, payload: events.Rewarded | events.Expired) -> None:
         """Let the bandit learn a value for an open decision, or expire it."""
-        own_id = self._own_ids.get(id, id)
-        self.bandit.apply(live.Expired(id=own_id) if value is None else live.Rewarded(id=own_id, value=value))
+        self.bandit.apply(msgspec.structs.replace(payload, id=self._own_ids.get(id, id)))
         own = self._own_ids.pop(id, None)
         if own is not None:
             del self._public_ids[own]
@@ -413,14 +391,14 @@ class Experiment:
         """Return whether the log has the end of a decision. It has one end of a kind, so the id cannot be used again."""
         return any(self.recorded(kind, id) is not None for kind in (events.Rewarded, events.Expired, events.Late))
 
-    def recorded(self, kind: type[Any], id: str) -> Recorded | None:
+    def recorded(self, kind: type[Any], id: str) -> MadeEvent | None:
         """Return the event of a kind with an id, also if it is not stored yet."""
         name = KINDS[kind]
         made = self.recent.get((name, id))
         if made is not None:
             return made._replace(replayed=True)
         event = self._find(self.number, name, id)
-        return None if event is None else Recorded(event, payload_of(event), replayed=True)
+        return None if event is None else MadeEvent(event, payload_of(event), replayed=True)
 
     def forget_recent(self, kind: str, id: str) -> None:
         """Forget an event that is stored now, so that `find` finds it."""
@@ -452,7 +430,7 @@ class Experiment:
         if form != SNAPSHOT_FORMAT or hashlib.sha256(body).digest() != seal:
             raise CorruptFile(f"a snapshot of experiment {self.name!r} is damaged, or has another format")
         saved = msgspec.msgpack.decode(body, type=_Saved)
-        self.bandit = Bandit.from_bytes(saved.bandit, log=self._log, clock=lambda: self.time, compile=self._compile)
+        self.bandit = Bandit.from_bytes(saved.bandit, clock=lambda: self.time, compile=self._compile)
         self.seq, self.epoch, self.paused = saved.seq, saved.epoch, saved.paused
         self.time, self.created, self.version = saved.time, saved.created, saved.version
         self.counts = Counter(saved.counts)
@@ -479,7 +457,7 @@ def _known(propensity: float | None) -> events.Propensity:
     return "unknown" if propensity != propensity else propensity
 
 
-def _same_request(made: Recorded, among: tuple[str, ...] | None, arm: str | None, context: Context) -> Recorded:
+def _same_request(made: MadeEvent, among: tuple[str, ...] | None, arm: str | None, context: Context) -> MadeEvent:
     """Return an earlier decision, if this request is the same."""
     first: Any = made.payload
     given = first.arm if first.given else None
@@ -496,7 +474,7 @@ def _canonical(context: Context) -> bytes:
     return msgspec.json.encode(decoded(context), order="sorted")
 
 
-def _same_value(earlier: Recorded, id: str, value: float) -> Recorded:
+def _same_value(earlier: MadeEvent, id: str, value: float) -> MadeEvent:
     """Return an earlier reward, if this one is the same."""
     known: Any = earlier.payload
     if known.value != value:

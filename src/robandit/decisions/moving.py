@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from robandit.decisions.archiving import compile_for
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.decisions.restoring import empty, fold, restored
 from robandit.errors import StoreError
 from robandit.storage import AuditEntry, Reader, Store, StoredExperiment
@@ -127,13 +127,13 @@ def _compare(source: Reader, copy: Reader, stored: StoredExperiment, progress: _
     _same(f"the state of {name} from its snapshot", *newest)
 
 
-def _start(reader: Reader, stored: StoredExperiment, archived: int) -> Experiment:
+def _start(reader: Reader, stored: StoredExperiment, archived: int) -> LiveExperiment:
     """Return an experiment at the beginning of what is left of its log."""
     base = reader.snapshots(stored.number)[-1:] if archived else []
     return restored(base, archived, lambda: empty(stored, compile=compile_for(stored.head - archived)))
 
 
-def _newest(reader: Reader, stored: StoredExperiment) -> Experiment:
+def _newest(reader: Reader, stored: StoredExperiment) -> LiveExperiment:
     """Return an experiment as a server loads it."""
     snapshots = reader.snapshots(stored.number)
     newest = next((seq for seq, _ in snapshots), 0)

@@ -43,7 +43,7 @@ from robandit.decisions.base import (
     outcome,
     removal_detail,
 )
-from robandit.decisions.experiment import EXPIRED_AT_ONCE, ID, Experiment
+from robandit.decisions.experiment import EXPIRED_AT_ONCE, ID, LiveExperiment
 from robandit.decisions.restoring import empty, missing, restored
 from robandit.decisions.settings import NAME
 from robandit.errors import CorruptFile, NotFound, Overloaded, RobanditError, StoreError, StoreUnavailable, formatted
@@ -114,7 +114,7 @@ class _Call:
     weight = 1
     """How much of a turn it takes."""
 
-    def __init__(self, action: Callable[[Experiment], Any], ids: Sequence[str], closes: bool) -> None:
+    def __init__(self, action: Callable[[LiveExperiment], Any], ids: Sequence[str], closes: bool) -> None:
         self.action = action
         self.ids = ids
         self.closes = closes
@@ -122,12 +122,12 @@ class _Call:
         self.result: Any = None
         self.error: BaseException | None = None
 
-    def unknown_ids(self, experiment: Experiment) -> list[str]:
+    def unknown_ids(self, experiment: LiveExperiment) -> list[str]:
         """Return the ids whose events are not in memory, so that the log must be searched for them."""
         possible = [id for id in self.ids if ID.fullmatch(id)]  # others are in no log
         return [id for id in possible if not experiment.is_open(id)] if self.closes else possible
 
-    def take_effect(self, experiment: Experiment) -> Iterator[None]:
+    def take_effect(self, experiment: LiveExperiment) -> Iterator[None]:
         """Take effect. Others may have a turn where it yields."""
         try:
             self.result = self.action(experiment)
@@ -153,13 +153,13 @@ class _Batch(_Call):
     """Several actions that take effect one right after the other."""
 
     def __init__(
-        self, actions: Sequence[Action[Any] | Exception], ids: Sequence[str], closes: bool, experiment: Experiment
+        self, actions: Sequence[Action[Any] | Exception], ids: Sequence[str], closes: bool, experiment: LiveExperiment
     ) -> None:
         super().__init__(_nothing, ids, closes)
         self.actions = actions
         self.weight = min(MOST_WEIGHT, len(actions) * (1 + len(experiment.bandit.arms) // MANY_ARMS))
 
-    def take_effect(self, experiment: Experiment) -> Iterator[None]:
+    def take_effect(self, experiment: LiveExperiment) -> Iterator[None]:
         self.result = []
         for action in self.actions:
             self.result.append(outcome(action, experiment))
@@ -169,7 +169,7 @@ class _Batch(_Call):
 class _Line:
     """The calls that wait for one experiment, and whether its state in memory is that of the log."""
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: LiveExperiment) -> None:
         self.experiment = experiment
         self.calls: deque[_Call] = deque()
         self.awaited = False
@@ -269,7 +269,6 @@ class Replica(BaseEngine):
     # --- loading --------------------------------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """See `BaseEngine`."""
         self._start(self._watch())
         pulse = await self._in_thread(self.store.pulse)
         self._offset, self._catalogue = pulse.time - self._wall(), pulse.catalogue
@@ -282,7 +281,7 @@ class Replica(BaseEngine):
         self._start(self._follow_others())
         self._start(self._tidy())
 
-    async def _load_new(self, stored: StoredExperiment) -> Experiment | None:
+    async def _load_new(self, stored: StoredExperiment) -> LiveExperiment | None:
         """Load an experiment. Return None if it was removed meanwhile."""
         try:
             experiment = await self._loaded(stored)
@@ -295,10 +294,10 @@ class Replica(BaseEngine):
         self._add(experiment)
         return experiment
 
-    def _empty(self, stored: StoredExperiment, compile: Compile) -> Experiment:
+    def _empty(self, stored: StoredExperiment, compile: Compile) -> LiveExperiment:
         return empty(stored, clock=self._clock, find=self._find, emit=self._emit, compile=compile)
 
-    async def _loaded(self, stored: StoredExperiment) -> Experiment:
+    async def _loaded(self, stored: StoredExperiment) -> LiveExperiment:
         """Return an experiment with the state of its log. If events are archived meanwhile, begin again."""
         number = stored.number
         while True:
@@ -312,7 +311,7 @@ class Replica(BaseEngine):
     async def _archived(self, number: int) -> int:
         return await self._in_thread(self.store.read, lambda reader: reader.archived(number))
 
-    async def _folded(self, stored: StoredExperiment) -> Experiment:
+    async def _folded(self, stored: StoredExperiment) -> LiveExperiment:
         """Return the newest snapshot of an experiment with the events after it."""
         number = stored.number
         snapshots = await self._in_thread(self.store.read, lambda reader: reader.snapshots(number))
@@ -333,7 +332,7 @@ class Replica(BaseEngine):
             await asyncio.sleep(0)
         return experiment
 
-    def _forget(self, experiment: Experiment) -> None:
+    def _forget(self, experiment: LiveExperiment) -> None:
         """Remove an experiment from memory."""
         if self._by_number.pop(experiment.number, None) is not None:
             line = self._lines.pop(experiment.number)
@@ -341,8 +340,8 @@ class Replica(BaseEngine):
             if self.experiments.get(experiment.name) is experiment:
                 del self.experiments[experiment.name]
 
-    async def present(self, name: str) -> Experiment:
-        """See `BaseEngine`. An experiment that another server has just made is loaded."""
+    async def present(self, name: str) -> LiveExperiment:
+        """An experiment that another server has just made is loaded."""
         known = self.experiments.get(name)
         if known is not None or not NAME.fullmatch(name):
             return self.find(name)
@@ -356,40 +355,31 @@ class Replica(BaseEngine):
     # --- turns ----------------------------------------------------------------------------------------------------------
 
     @property
-    def failure(self) -> StoreError | None:
-        """See `BaseEngine`. There is none: the store may come back."""
-        return None
-
-    @property
     def problem(self) -> str:
-        """See `BaseEngine`."""
         return self._problem
 
     @property
     def waiting(self) -> int:
-        """See `BaseEngine`."""
         return self._waiting
 
     async def change(
         self,
         name: str,
-        action: Callable[[Experiment], T],
+        action: Callable[[LiveExperiment], T],
         *,
         ids: Sequence[str] = (),
         closes: bool = False,
     ) -> T:
-        """See `BaseEngine`."""
         result: T = await self._answered(name, lambda _: _Call(action, ids, closes))
         return result
 
     async def change_all(
         self, name: str, actions: Sequence[Action[T] | Exception], *, ids: Sequence[str], closes: bool = False
     ) -> list[T | Exception]:
-        """See `BaseEngine`."""
         result: list[T | Exception] = await self._answered(name, lambda found: _Batch(actions, ids, closes, found))
         return result
 
-    async def _answered(self, name: str, make: Callable[[Experiment], _Call]) -> Any:
+    async def _answered(self, name: str, make: Callable[[LiveExperiment], _Call]) -> Any:
         """Return the answer to a call. If its experiment is removed while it waits, make it once more."""
         self._check_store()
         if self._waiting > self._most_waiting:
@@ -407,7 +397,7 @@ class Replica(BaseEngine):
         if self._problem:
             raise StoreUnavailable(self._problem)
 
-    async def _queued(self, experiment: Experiment, call: _Call) -> Any:
+    async def _queued(self, experiment: LiveExperiment, call: _Call) -> Any:
         line = self._lines.get(experiment.number)
         if line is None:
             raise _Gone
@@ -623,15 +613,13 @@ class Replica(BaseEngine):
         self._work.events.append(event)
 
     def submit(self, changes: Sequence[Change]) -> None:
-        """See `BaseEngine`."""
         assert self._work is not None, "changes are made in a turn only"
         self._work.changes += changes
         self._work.removed = self._work.removed or any(isinstance(change, Remove) for change in changes)
 
     # --- following the log ----------------------------------------------------------------------------------------------
 
-    async def still(self, experiment: Experiment) -> None:
-        """See `BaseEngine`."""
+    async def still(self, experiment: LiveExperiment) -> None:
         line = self._lines.get(experiment.number)
         while line is not None and not line.still.is_set():
             async with line.state:  # until the end of the turn
@@ -642,8 +630,7 @@ class Replica(BaseEngine):
                 self._forget(experiment)
                 return
 
-    async def read(self, name: str, look: Callable[[Experiment], T]) -> T:
-        """See `BaseEngine`."""
+    async def read(self, name: str, look: Callable[[LiveExperiment], T]) -> T:
         self._check_store()
         for _ in range(2):
             try:
@@ -652,7 +639,7 @@ class Replica(BaseEngine):
                 continue
         raise _removed(name)
 
-    async def _look(self, experiment: Experiment, look: Callable[[Experiment], T]) -> T:
+    async def _look(self, experiment: LiveExperiment, look: Callable[[LiveExperiment], T]) -> T:
         """Apply the newest events, then return what a function sees."""
         line = self._lines.get(experiment.number)
         if line is None:
@@ -673,7 +660,7 @@ class Replica(BaseEngine):
                         return look(experiment)
             await asyncio.sleep(0)
 
-    async def _be_on_the_log(self, experiment: Experiment, line: _Line) -> None:
+    async def _be_on_the_log(self, experiment: LiveExperiment, line: _Line) -> None:
         """Load the state again if it is ahead of the log."""
         if not line.ahead:
             return
@@ -688,7 +675,7 @@ class Replica(BaseEngine):
                 line.still.set()
                 self._unstored.discard(line)
 
-    def _apply(self, experiment: Experiment, line: _Line, head: int, tail: Sequence[Event]) -> None:
+    def _apply(self, experiment: LiveExperiment, line: _Line, head: int, tail: Sequence[Event]) -> None:
         """Apply events that follow. Some may be applied already.
 
         If some are not in the log, they were archived before this server has seen them: the state must be loaded again. The same
@@ -710,7 +697,7 @@ class Replica(BaseEngine):
                 line.last = event
 
     async def settled(self) -> None:
-        """See `BaseEngine`. Raises `StoreUnavailable` if something will not be stored."""
+        """Raises `StoreUnavailable` if something will not be stored."""
         seen = (line for line in self._unstored if line.still.is_set() or not line.state.locked())
         await asyncio.gather(*map(_stored, seen))
 
@@ -744,12 +731,11 @@ class Replica(BaseEngine):
             raise StoreUnavailable(str(error)) from error
 
     async def catch_up(self) -> None:
-        """See `BaseEngine`."""
         self._check_store()
         for experiment in await self._heed(await self._in_thread(self.store.pulse)):
             await self._quietly(self._look(experiment, _nothing))
 
-    async def _heed(self, pulse: Pulse) -> list[Experiment]:
+    async def _heed(self, pulse: Pulse) -> list[LiveExperiment]:
         """Learn which experiments, keys and sessions there are. Return the experiments that lag behind."""
         self._offset = pulse.time - self._wall()
         if pulse.catalogue != self._catalogue:
@@ -787,7 +773,7 @@ class Replica(BaseEngine):
         self._employ()
 
     async def _expire(self, name: str) -> None:
-        while await self.change(name, Experiment.expire_due) == EXPIRED_AT_ONCE:
+        while await self.change(name, LiveExperiment.expire_due) == EXPIRED_AT_ONCE:
             pass
 
     async def _quietly(self, work: Awaitable[Any]) -> None:
@@ -821,8 +807,8 @@ class Replica(BaseEngine):
 
     # --- experiments ----------------------------------------------------------------------------------------------------
 
-    async def put(self, name: str, by: str, look: Callable[[Experiment], T], **settings: Any) -> tuple[T, bool]:
-        """See `BaseEngine`. If another server makes one at the same moment, look again."""
+    async def put(self, name: str, by: str, look: Callable[[LiveExperiment], T], **settings: Any) -> tuple[T, bool]:
+        """If another server makes one at the same moment, look again."""
         self._check_store()
         for _ in range(TRIES):
             try:
@@ -837,7 +823,7 @@ class Replica(BaseEngine):
                 continue
         raise Overloaded("other servers create or remove experiments at the same time: try again in a second")
 
-    async def _make(self, name: str, by: str, settings: bytes) -> Experiment:
+    async def _make(self, name: str, by: str, settings: bytes) -> LiveExperiment:
         number = await self._in_thread(self.store.next_number)
         experiment = self._empty(
             StoredExperiment(number, name, 0, 0, settings), self._compile
@@ -857,16 +843,13 @@ class Replica(BaseEngine):
         return self._by_number[number]
 
     async def delete(self, name: str, by: str) -> None:
-        """See `BaseEngine`."""
-
-        def remove(experiment: Experiment) -> None:
+        def remove(experiment: LiveExperiment) -> None:
             self.submit((Remove(experiment.number),))
             self.audit(by, "delete", name, removal_detail(experiment))
 
         await self.change(name, remove)
 
     async def commit(self, changes: Sequence[Change]) -> None:
-        """See `BaseEngine`."""
         self._check_store()
         await self._in_thread(self.store.commit, (), changes)
 
@@ -883,7 +866,7 @@ class Replica(BaseEngine):
         self._threads.shutdown()
 
 
-def _before(experiment: Experiment) -> int:
+def _before(experiment: LiveExperiment) -> int:
     """Return the number after which to read the log: the last known event is read again, and compared."""
     return max(experiment.seq - 1, 0)
 
@@ -895,7 +878,7 @@ async def _stored(line: _Line) -> None:
             raise StoreUnavailable(NOT_STORED)
 
 
-def _nothing(experiment: Experiment) -> None:
+def _nothing(experiment: LiveExperiment) -> None:
     """Look at nothing: the experiment has caught up."""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.decisions.settings import Settings
 from robandit.errors import CorruptFile, RobanditError
 from robandit.live.engine import Compile
@@ -27,13 +27,13 @@ def empty(
     find: Callable[[int, str, str], Event | None] = _nothing,
     emit: Callable[[Event], object] = _nothing,
     compile: Compile = "background",
-) -> Experiment:
+) -> LiveExperiment:
     """Return an experiment at the beginning of its log."""
     settings = msgspec.json.decode(stored.settings, type=Settings)
-    return Experiment(stored, settings, clock=clock, find=find, emit=emit, compile=compile)
+    return LiveExperiment(stored, settings, clock=clock, find=find, emit=emit, compile=compile)
 
 
-def restored(snapshots: Sequence[tuple[int, bytes]], last: int, make: Callable[[], Experiment]) -> Experiment:
+def restored(snapshots: Sequence[tuple[int, bytes]], last: int, make: Callable[[], LiveExperiment]) -> LiveExperiment:
     """Return an experiment that continues from the newest usable snapshot up to event ``last``, or from the beginning.
 
     If events are archived, the last snapshot is the base, see `robandit.storage.base.Archive`.
@@ -49,7 +49,7 @@ def restored(snapshots: Sequence[tuple[int, bytes]], last: int, make: Callable[[
     return make()
 
 
-def fold(reader: Reader, experiment: Experiment, last: int) -> Iterator[None]:
+def fold(reader: Reader, experiment: LiveExperiment, last: int) -> Iterator[None]:
     """Apply the events up to ``last``. Yields between portions of some milliseconds."""
     while experiment.seq < last:
         events = reader.events(experiment.number, experiment.seq, min(EVENTS_AT_ONCE, last - experiment.seq))
@@ -59,7 +59,9 @@ def fold(reader: Reader, experiment: Experiment, last: int) -> Iterator[None]:
         yield
 
 
-def state_before(reader: Reader, stored: StoredExperiment, seq: int, *, compile: Compile = "background") -> Experiment:
+def state_before(
+    reader: Reader, stored: StoredExperiment, seq: int, *, compile: Compile = "background"
+) -> LiveExperiment:
     """Return the experiment as it was right before an event.
 
     Storing all estimates with every decision would cost a hundred times as much as the decision. So the log is folded again, from
@@ -78,7 +80,7 @@ def state_before(reader: Reader, stored: StoredExperiment, seq: int, *, compile:
                 raise
 
 
-def missing(experiment: Experiment, archived: int) -> CorruptFile:
+def missing(experiment: LiveExperiment, archived: int) -> CorruptFile:
     """Return the error that the event after the state of an experiment is not in the log."""
     first, name = experiment.seq + 1, experiment.name
     if first > archived:

@@ -8,10 +8,10 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from math import inf
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -38,7 +38,7 @@ from robandit.inputs import at, checked_reward, checked_rewards, listed
 from robandit.kernel import loops
 from robandit.kernel.random import streams
 from robandit.live.arms import ACTIVE, PAUSED, RETIRED, Arm, State, checked_arms, checked_name, hashable
-from robandit.live.engine import Compile, Engine
+from robandit.live.engine import Compile, RunningPolicy
 from robandit.live.events import (
     ArmAdded,
     ArmPaused,
@@ -52,8 +52,8 @@ from robandit.live.events import (
     Rewarded,
     event_from,
 )
-from robandit.live.guard import Guard
-from robandit.live.ledger import Decision, Ledger, many_expired
+from robandit.live.guard import Guard, alone
+from robandit.live.ledger import Decision, IssuedDecisions, many_expired
 from robandit.live.memory import CHUNK, WATCHED, Memory
 from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
 from robandit.live.saving import Among, Fields, pack, unpack
@@ -77,6 +77,8 @@ _CHANGES_OF_STATE: dict[type[Any], tuple[State, tuple[State, ...]]] = {
 NOT_GIVEN: Any = object()  # None is a valid name
 Log = Callable[[Event], object]
 Warned = tuple[type[Warning], str]
+Pull = tuple[int, float, float, DecisionId | None]
+"""An arm's position, a reward, the mark of its decision (`NOW` without one), and the id."""
 
 
 @guided
@@ -188,6 +190,7 @@ class Bandit:
         """Set all attributes."""
         validation.choice(compile, "compile", ("background", "now", "never"))
         self._guard = Guard()
+        self._fields = replace(fields, state=None)  # arrays that the policy replaces need not stay in memory
         self._log = log
         self._clock = clock
         self._policy = fields.policy
@@ -197,15 +200,17 @@ class Bandit:
         self._minimize = fields.minimize
         self._max_open = fields.max_open
         self._horizon = fields.policy.longest
-        self._received = fields.received
+        self._accepts_updates = self._horizon is None and not fields.policy.weighted
         self._record = fields.record
+        recorded = fields.record.counts()
+        self._unrecorded = [n - seen for n, seen in zip(fields.received, recorded, strict=True)]  # in files of 0.1
         self._fresh = fields.record.fresh
-        self._decisions = Ledger(fields.open, fields.issued, fields.expired)
+        self._decisions = IssuedDecisions(fields.open, fields.issued, fields.expired)
         self._pick = fields.pick  # the selected arm, until the next event
         self._among = fields.among  # the arms that it was selected among
         self._asked = fields.asked  # the same of earlier choices since the last event
         available = [state == ACTIVE for state in fields.states]
-        self._engine = Engine(fields.policy, fields.state, available, fields.among, compile)
+        self._engine = RunningPolicy(fields.policy, fields.state, available, fields.among, compile)
         self._known_alarm = self._newest_alarm()
         if self._record.watch is not None:
             self._record.watch.prepare(compile)
@@ -268,7 +273,7 @@ class Bandit:
     def __repr__(self) -> str:
         """Return the policy, the number of arms and the progress."""
         with self._guard.exclusive():
-            counts = f"arms={len(self._arms)}, rewards={sum(self._received)}, open={len(self._decisions.open)}"
+            counts = f"arms={len(self._arms)}, rewards={sum(self._received())}, open={len(self._decisions.open)}"
         return f"<Bandit: {self._policy.name}, {counts}>"
 
     def _repr_html_(self) -> str:
@@ -287,7 +292,7 @@ class Bandit:
         from robandit.live.plot import bandit_figure
 
         with self._guard.exclusive():
-            kept = self._record.settled().kept(self._arms, self._states, self._received)
+            kept = self._record.settled().kept(self._arms, self._states, self._received())
             estimates = self.estimates()
         return bandit_figure(kept, estimates, self._policy.name, self._minimize)
 
@@ -301,41 +306,31 @@ class Bandit:
         among
             Names to choose from this time. None: all active arms. Paused and retired arms are never chosen.
         """
-        guard = self._guard
-        if get_ident() != guard.owner or guard.inside:
-            with guard.exclusive():
-                return self._arms[self._choose(among)]
-        guard.inside = True
-        if guard.owner is None:
-            guard.inside = False
-            return self.select(among)
-        try:
-            engine = self._engine
-            unusual = among is not None or engine.among is not None or self._horizon is not None or not engine.allowed
-            if unusual or self._pick >= 0:
-                return self._arms[self._choose(among)]
-            pick: int = engine.ask_entry(*engine.args)
-            if pick not in engine.allowed:
-                engine.reject(pick)
-            self._pick = pick
-            self._among = None
-            return self._arms[pick]
-        finally:
-            guard.inside = False
+        return self._arms[self._choose_alone(among)]
 
     def _choose(self, among: Iterable[Arm] | None) -> int:
+        engine = self._engine
         positions = None if among is None else self._positions(among)
-        if self._pick < 0 or self._engine.among != positions:
-            if self._horizon is not None:  # checked here because the call costs as much as a decision
-                self._check_horizon(1)
-            if ACTIVE not in self._states:
-                raise UnavailableArm(f"no arm is active: {self._listed_states()}; resume or add one")
-            if self._pick >= 0:
-                self._asked.append(self._among)
-                self._pick = -1
-            self._pick = self._engine.ask(positions)
-            self._among = positions
-        return self._pick
+        if self._pick >= 0:
+            if engine.among == positions:
+                return self._pick
+            self._check_horizon(1)
+            self._asked.append(self._among)
+            self._pick = -1
+        elif self._horizon is not None:  # checked here because the call costs as much as a decision
+            self._check_horizon(1)
+        if not engine.allowed:
+            raise UnavailableArm(f"no arm is active: {self._listed_states()}; resume or add one")
+        if positions is not engine.among and positions != engine.among:
+            engine.restrict(positions)
+        pick: int = engine.ask_entry(*engine.args)  # `engine.ask`, without a call
+        if pick not in engine.allowed:
+            engine.reject(pick)
+        self._pick = pick
+        self._among = positions
+        return pick
+
+    _choose_alone = alone(_choose)
 
     def _positions(self, among: Iterable[Arm]) -> tuple[int, ...]:
         """Return the available arms of a list of names, in order."""
@@ -356,8 +351,12 @@ class Bandit:
         rows = [f"{formatted(arm)} is {state}" for arm, state in zip(self._arms[:10], self._states, strict=False)]
         return ", ".join(rows) + (", ..." if len(self._arms) > 10 else "")
 
+    def _received(self) -> list[int]:
+        """Return the number of rewards of each arm."""
+        return [earlier + n for earlier, n in zip(self._unrecorded, self._record.counts(), strict=True)]
+
     def _check_horizon(self, more: int) -> None:
-        made = sum(self._received) + len(self._decisions.open) + self._decisions.expired
+        made = sum(self._received()) + len(self._decisions.open) + self._decisions.expired
         if self._horizon is not None and made + more > self._horizon:
             count = f"was made for {self._horizon} pulls, {made} are made, and {more} more requested"
             hint = "start a new bandit with a longer horizon, or a policy without one"
@@ -376,18 +375,18 @@ class Bandit:
             return [
                 {"arm": arm, "state": state, "pulls": pulls}
                 | {name: 0.0 - x if name in signed else x for name, x in zip(columns, row, strict=True)}
-                for arm, state, pulls, row in zip(self._arms, self._states, self._received, rows, strict=True)
+                for arm, state, pulls, row in zip(self._arms, self._states, self._received(), rows, strict=True)
             ]
 
     def pulls(self) -> list[tuple[Arm, State, int]]:
         """Return the name, the state and the number of rewards received of each arm. Faster than `estimates`."""
         with self._guard.exclusive():
-            return list(zip(self._arms, self._states, self._received, strict=True))
+            return list(zip(self._arms, self._states, self._received(), strict=True))
 
     def counters(self) -> dict[str, int]:
         """Return the numbers of rewards and open decisions, and the policy's counters (AdaR-UCB: inexact evaluations)."""
         with self._guard.exclusive():
-            counts = {"rewards": sum(self._received), "open": len(self._decisions.open)}
+            counts = {"rewards": sum(self._received()), "open": len(self._decisions.open)}
             return counts | self._policy.counters(self._engine.state)
 
     def diagnose(self) -> Diagnosis:
@@ -414,7 +413,7 @@ class Bandit:
         """
         with self._guard.exclusive():
             record = self._record.settled()
-            kept = record.kept(self._arms, self._states, self._received)
+            kept = record.kept(self._arms, self._states, self._received())
             return kept, self._minimize, self._alarms(record.watch)
 
     def _alarms(self, watch: Watch | None) -> tuple[Alarm, ...]:
@@ -430,37 +429,26 @@ class Bandit:
 
     def update(self, arm: Arm, reward: float) -> None:
         """Learn a reward of the arm. A policy that weights rewards accepts only the arm that `select` returned last."""
-        guard = self._guard
-        if get_ident() == guard.owner and not guard.inside:
-            guard.inside = True
-            if guard.owner is not None:
-                try:
-                    warned = self._update(arm, reward)
-                finally:
-                    guard.inside = False
-                if warned:
-                    _warn(warned)
-                return
-            guard.inside = False
-        with guard.exclusive():
-            warned = self._update(arm, reward)
-        if warned:
-            _warn(warned)
-
-    def _update(self, arm: Arm, reward: float) -> Sequence[Warned]:
         try:
             i = self._index[arm]
         except Exception:  # KeyError, TypeError, or an error of the caller's own type
             i = self._position(arm)  # only on failure, because the call costs as much as recording the reward
         usual = type(reward) is float and (_SMALLEST <= abs(reward) <= _LARGEST or not reward)
         value = reward if usual else checked_reward(reward)
+        pull = (i, value, NOW, None)
+        warned = self._learn_alone(pull) if self._accepts_updates else self._checked_update(pull)
+        if warned:
+            _warn(warned)
+
+    @alone
+    def _checked_update(self, pull: Pull) -> Sequence[Warned]:
+        i = pull[0]
         if self._policy.weighted and i != self._pick:
             hint = "call select() right before update(), or use decide() and reward()"
-            fact = f"{self._policy.label} {_WEIGHS}, and {formatted(arm)} is not the last arm of select()"
+            fact = f"{self._policy.label} {_WEIGHS}, and {formatted(self._arms[i])} is not the last arm of select()"
             raise DecisionError(f"{fact}: {hint}")
-        if self._horizon is not None:
-            self._check_horizon(1)
-        return self._observe(i, value)
+        self._check_horizon(1)
+        return self._learn(pull)
 
     def update_many(self, arms: Iterable[Arm], rewards: Iterable[float]) -> None:
         """Learn from several pulls and their rewards, in order.
@@ -481,30 +469,39 @@ class Bandit:
                 raise InvalidInput(f"{len(positions)} arms but {len(values)} rewards: pass one reward for each arm")
             if self._horizon is not None:
                 self._check_horizon(len(values))
-            warned = [each for i, value in zip(positions, values, strict=True) for each in self._observe(i, value)]
+            warned = [
+                each for i, value in zip(positions, values, strict=True) for each in self._learn((i, value, NOW, None))
+            ]
         _warn(warned)
 
-    def _observe(self, i: int, value: float) -> Sequence[Warned]:
+    def _learn(self, pull: Pull) -> Sequence[Warned]:
+        """Learn a reward, and close its decision; return warnings."""
+        i, value, mark, decision_id = pull
         engine = self._engine
         # A sum of tuples takes 40 ns less than (*engine.args, i, ...), which makes a list first.
-        grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, NOW)))
+        grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, mark)))
         if grown:
             engine.grow()
-        warned = self._recorded(i, value, grown)
-        if self._log is None and not self._asked:
-            self._pick = -1  # the usual case of `_changed`, without a call
-        else:
-            self._changed(Observed, arm=self._arms[i], value=value)
-        return warned
-
-    def _recorded(self, i: int, value: float, grown: bool) -> Sequence[Warned]:
-        """Record a reward that was learned; return warnings. ``grown`` is what the engine returned."""
-        self._received[i] += 1
+        if decision_id is not None:
+            self._decisions.open.close(decision_id)  # not before, since a hook may raise an error
         fresh = self._fresh[i]
         fresh.append(value)
-        if len(fresh) % WATCHED and not grown:
-            return ()
-        warned = [] if len(fresh) % WATCHED else self._digest(i)
+        warned: Sequence[Warned] = ()
+        if grown or not len(fresh) % WATCHED:
+            warned = self._new_warnings(i)
+        if self._log is None and not self._asked:
+            self._pick = -1  # the usual case of `_changed`, without a call
+        elif decision_id is None:
+            self._changed(Observed, arm=self._arms[i], value=value)
+        else:
+            self._changed(Rewarded, id=decision_id, value=value)
+        return warned
+
+    _learn_alone = alone(_learn)
+
+    def _new_warnings(self, i: int) -> list[Warned]:
+        """Return warnings after a reward of an arm that made the state grow, or that the detector of changes waited for."""
+        warned = [] if len(self._fresh[i]) % WATCHED else self._digest(i)
         if self._newest_alarm() != self._known_alarm:
             self._known_alarm = self._newest_alarm()
             warned.append((DriftWarning, drift_warning_text(self._alarms(None)[-1])))
@@ -523,10 +520,10 @@ class Bandit:
         ]
         if len(self._fresh[i]) >= CHUNK:
             self._record.fold(i)
-            serving = [n if state != RETIRED else -1 for n, state in zip(self._received, self._states, strict=True)]
+            serving = [n if state != RETIRED else -1 for n, state in zip(self._received(), self._states, strict=True)]
             found = self._record.alarm(i, serving, self._policy.facts.assumption, minimize=self._minimize)
             if found is not None:
-                kept = self._record.settled().kept(self._arms, self._states, self._received)
+                kept = self._record.settled().kept(self._arms, self._states, self._received())
                 text = warning_text(self._policy, kept, self._arms[i], *found, self._minimize)
                 warned.append((AssumptionWarning, text))
         return warned
@@ -545,44 +542,41 @@ class Bandit:
             and will learn its reward. Any arm may be given, also a paused or retired one. Policies that weight rewards by the
             probability of the choice reject it.
         """
-        guard = self._guard
         if arm is not NOT_GIVEN:
-            if among is not None:
-                raise InvalidInput(
-                    f"arm = {formatted(arm)} and among exclude each other: give one of them", parameter="arm"
-                )
-            with guard.exclusive():
-                return self._record_choice(arm)
-        # Compiling is done with the lock: while the owner compiled without it, other threads would wait busily.
-        if get_ident() == guard.owner and not guard.inside and self._engine.issue_entry is not None:
-            guard.inside = True
-            if guard.owner is not None:
-                try:
-                    return self._decide(among)
-                finally:
-                    guard.inside = False
-            guard.inside = False
-        with guard.exclusive():
-            return self._decide(among)
+            event = self.decided(among, arm=arm)
+            return Decision(event.id, event.arm, math.nan, event.time)
+        if self._engine.issue_entry is None:
+            # Compiling is done with the lock: while the owner compiled without it, other threads would wait busily.
+            with self._guard.exclusive():
+                self._engine.prepare("issue")
+        return self._decide(among)
 
+    def decided(self, among: Iterable[Arm] | None = None, *, arm: Arm = NOT_GIVEN) -> Decided:
+        """Make a decision as `decide` does, and return its event."""
+        given = arm is not NOT_GIVEN
+        if given and among is not None:
+            raise InvalidInput(
+                f"arm = {formatted(arm)} and among exclude each other: give one of them", parameter="arm"
+            )
+        with self._guard.exclusive():
+            self._engine.prepare("issue")
+            self._check_room()
+            if not given:
+                self._choose(among)
+            asked = self._asked_names()
+            made = self._record_choice(arm) if given else self._decide(among)
+            mark = self._checked_open(made.id)[1]
+        return Decided(**made._asdict(), mark=mark, asked=asked, given=given)
+
+    @alone
     def _decide(self, among: Iterable[Arm] | None) -> Decision:
         if self._max_open is not None:
             self._check_room()
         now = self._clock()
         if type(now) is not float or not -inf < now < inf:
             now = _checked_time(now)
+        i = self._choose(among)
         engine = self._engine
-        if engine.issue_entry is None:
-            engine.prepare("issue")
-        unusual = among is not None or engine.among is not None or self._horizon is not None or not engine.allowed
-        if unusual or self._pick >= 0:
-            i = self._choose(among)
-        else:
-            i = engine.ask_entry(*engine.args)
-            if i not in engine.allowed:
-                engine.reject(i)
-            self._pick = i
-            self._among = None
         mark: float
         propensity: float | None = None
         if engine.deterministic:  # the usual case of `issue`, without a call
@@ -607,7 +601,6 @@ class Bandit:
         self._check_room()
         self._check_horizon(1)
         now = self._now()
-        self._engine.prepare("issue")
         mark, _ = self._engine.issue(i)
         made = OpenDecision(i, mark, math.nan, now)
         decision_id = self._decisions.add_new(*made)
@@ -631,21 +624,7 @@ class Bandit:
         """Learn the reward of an open decision, given by itself or its id. Rewards may come in any order, each exactly once."""
         usual = type(value) is float and (_SMALLEST <= abs(value) <= _LARGEST or not value)
         checked = value if usual else checked_reward(value)
-        guard = self._guard
-        if get_ident() == guard.owner and not guard.inside:
-            guard.inside = True
-            if guard.owner is not None:
-                try:
-                    open_id = self._decisions.checked_open(decision, self._arms, self._policy)
-                    warned = self._settle(open_id, checked)
-                finally:
-                    guard.inside = False
-                if warned:
-                    _warn(warned)
-                return
-            guard.inside = False
-        with guard.exclusive():
-            warned = self._settle(self._checked_open(decision), checked)
+        warned = self._reward((decision, checked))
         if warned:
             _warn(warned)
 
@@ -654,29 +633,21 @@ class Bandit:
         given = listed("decisions", decisions)
         checked = checked_rewards("values", values)
         with self._guard.exclusive():
-            chosen = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(given)]
+            chosen = [self._checked_open(d, at("decisions", k))[2] for k, d in enumerate(given)]
             if len(chosen) != len(checked):
                 hint = "pass one reward for each decision"
                 raise InvalidInput(f"{len(chosen)} decisions but {len(checked)} rewards: {hint}")
             if len(set(chosen)) < len(chosen):
                 twice = Counter(chosen).most_common(1)[0][0]
                 raise DecisionError(f"decision {twice!r} is given twice: a decision is rewarded exactly once")
-            warned = [each for key, value in zip(chosen, checked, strict=True) for each in self._settle(key, value)]
+            warned = [each for pair in zip(chosen, checked, strict=True) for each in self._reward(pair)]
         _warn(warned)
 
-    def _settle(self, decision_id: DecisionId, value: float) -> Sequence[Warned]:
-        engine = self._engine
-        i, mark = self._decisions.open.arm_and_mark(decision_id)
-        grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, mark)))
-        if grown:
-            engine.grow()
-        self._decisions.open.close(decision_id)  # not before, since a hook may raise an error
-        warned = self._recorded(i, value, grown)
-        if self._log is None and not self._asked:
-            self._pick = -1  # the usual case of `_changed`, without a call
-        else:
-            self._changed(Rewarded, id=decision_id, value=value)
-        return warned
+    @alone
+    def _reward(self, rewarded: tuple[Decision | DecisionId, float]) -> Sequence[Warned]:
+        decision, value = rewarded
+        i, mark, decision_id = self._decisions.checked_open(decision, self._arms, self._policy)
+        return self._learn((i, value, mark, decision_id))
 
     def expire(self, *decisions: Decision | DecisionId, older_than: timedelta | None = None) -> int:
         """Close open decisions whose rewards will never come, and return their number. Rewards that come later are rejected.
@@ -696,7 +667,7 @@ class Bandit:
             raise validation.invalid("older_than", older_than, "at least 0")
         with self._guard.exclusive():
             self._engine.prepare("forget")
-            ids = [self._checked_open(d, at("decisions", k)) for k, d in enumerate(decisions)]
+            ids = [self._checked_open(d, at("decisions", k))[2] for k, d in enumerate(decisions)]
             if older_than is not None:
                 ids += self._decisions.open.older_than(self._now() - older_than.total_seconds())
             gone = dict.fromkeys(ids)
@@ -713,13 +684,13 @@ class Bandit:
         return len(gone)
 
     def _expire(self, decision_id: DecisionId) -> None:
-        i, mark = self._decisions.open.arm_and_mark(decision_id)
+        i, mark, _ = self._checked_open(decision_id)
         self._engine.forget(i, mark)
         self._decisions.open.close(decision_id)
         self._decisions.expired += 1
         self._changed(Expired, id=decision_id)
 
-    def _checked_open(self, decision: Decision | DecisionId, place: str = "") -> DecisionId:
+    def _checked_open(self, decision: Decision | DecisionId, place: str = "") -> tuple[int, float, DecisionId]:
         return self._decisions.checked_open(decision, self._arms, self._policy, place)
 
     def _position(self, arm: Arm, place: str = "") -> int:
@@ -760,7 +731,7 @@ class Bandit:
         self._index[name] = len(self._arms)
         self._arms.append(name)
         self._states.append(ACTIVE)
-        self._received.append(0)
+        self._unrecorded.append(0)
         self._record.add_arm()
         self._changed(ArmAdded, arm=name)
 
@@ -843,8 +814,9 @@ class Bandit:
     def _checked_action(self, event: Event) -> Callable[[], object]:
         """Return the function that repeats an event. Raise if the event does not fit, before anything is changed."""
         match event:
-            case Rewarded():
-                return partial(self._settle, self._checked_open(event.id), checked_reward(event.value))
+            case Rewarded() | Expired(value=float()):
+                i, mark, decision_id = self._checked_open(event.id)
+                return partial(self._learn, (i, checked_reward(event.value), mark, decision_id))
             case Decided():
                 life, number = self._decisions.checked_new(event.id)
                 self._engine.prepare("issue")
@@ -857,10 +829,10 @@ class Bandit:
 
                 return decide_again
             case Observed():
-                return partial(self._observe, self._position(event.arm), checked_reward(event.value))
+                return partial(self._learn, (self._position(event.arm), checked_reward(event.value), NOW, None))
             case Expired():
                 self._engine.prepare("forget")
-                return partial(self._expire, self._checked_open(event.id))
+                return partial(self._expire, self._checked_open(event.id)[2])
             case ArmAdded():
                 return partial(self._add_arm, self._new_name(event.arm))
             case _:
@@ -911,21 +883,13 @@ class Bandit:
         'b'
         """
         with self._guard.exclusive():
-            fields = Fields(
-                policy=self._policy,
-                arms=self._arms,
-                states=self._states,
-                minimize=self._minimize,
-                max_open=self._max_open,
-                received=self._received,
-                open=self._decisions.open,
-                issued=self._decisions.issued,
+            fields = replace(  # the others are constant, or the same lists
+                self._fields,
+                received=self._received(),
                 expired=self._decisions.expired,
                 pick=self._pick,
-                asked=self._asked,
                 among=self._engine.among,
                 state=self._engine.state,
-                record=self._record,
             )
             return pack(fields)
 

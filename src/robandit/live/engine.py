@@ -2,7 +2,7 @@
 
 An entry is a step of `robandit.kernel.loops` with the policy's hooks. It runs interpreted until its compiled form is there, with
 the same results. The `robandit.Bandit` around it knows names, ids and the world outside. The engine is not thread-safe; only
-`Engine._finish` is called from another thread, and replaces entries.
+`RunningPolicy._finish` is called from another thread, and replaces entries.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def live_kernels(policy: Policy) -> list[Kernel]:
     return [kernel_of(bound, args) for bound, _, args in entries]
 
 
-class Engine:
+class RunningPolicy:
     """A policy with its state. ``available`` has one truth value per arm."""
 
     def __init__(
@@ -136,7 +136,7 @@ class Engine:
 
     def _compile_later(self, name: str) -> None:
         bound, label, args = self._source(name)
-        in_background(self, bound, label=label, args=args, then=partial(Engine._finish, name=name))
+        in_background(self, bound, label=label, args=args, then=partial(RunningPolicy._finish, name=name))
 
     def _source(self, name: str) -> tuple[partial[Any], str, tuple[Any, ...]]:
         return source(self.policy, self.state, name)
@@ -185,7 +185,7 @@ class Engine:
     def ask(self, among: tuple[int, ...] | None) -> int:
         """Return the arm to pull now, among these arms (None: all available arms)."""
         if among != self.among:
-            self._restrict(among)
+            self.restrict(among)
         arm: int = self.ask_entry(*self.args)
         if arm not in self.allowed:
             self.reject(arm)
@@ -202,7 +202,8 @@ class Engine:
         chosen = set(among)
         return [available and arm in chosen for arm, available in enumerate(self.available)]
 
-    def _restrict(self, among: tuple[int, ...] | None) -> None:
+    def restrict(self, among: tuple[int, ...] | None) -> None:
+        """Allow these arms only (None: all available arms)."""
         self.policy.set_allowed(self.state, self._mask(among))
         self.allowed = frozenset(np.flatnonzero(self.state.allowed).tolist())
         self.among = among
@@ -261,21 +262,21 @@ class Engine:
 
     def add_arm(self) -> None:
         """Add an arm at the end, available."""
-        self._restrict(None)
+        self.restrict(None)
         self._use(self.policy.extended(self.state))
         self.policy.resumed(self.state, len(self.available))
         self.available.append(True)
-        self._restrict(None)
+        self.restrict(None)
 
     def set_available(self, arm: int, *, available: bool) -> None:
         """Make an arm available, or not."""
-        self._restrict(None)
+        self.restrict(None)
         if available:
             self.policy.resumed(self.state, arm)
         else:
             self.policy.paused(self.state, arm)
         self.available[arm] = available
-        self._restrict(None)
+        self.restrict(None)
 
     # --- estimates -------------------------------------------------------------------------------------------------------
 
@@ -297,7 +298,7 @@ class Engine:
         return rows
 
 
-def _with_fallback(engine: weakref.ref[Engine], name: str, entry: Entry) -> Entry:
+def _with_fallback(engine: weakref.ref[RunningPolicy], name: str, entry: Entry) -> Entry:
     """Return an interpreted entry of an engine, which is compiled if it raises an error."""
 
     def run(*args: Any) -> Any:

@@ -6,12 +6,15 @@ data, which `Bandit.apply` also accepts.
 
 ``asked`` lists the choices that the policy was asked for since the last event: None for all arms that are available, or the names
 that were passed as ``among``. Asking changes caches and random streams, so it is repeated, and its answer is ignored.
+
+The log of the decision service has the same events (`robandit.decisions.events`). It stores ids and times beside them, so ``id``
+and ``time`` are empty there. It fills in some fields that a bandit leaves empty.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -33,14 +36,19 @@ __all__ = [
 ]
 
 Asked: TypeAlias = tuple[tuple[Any, ...] | None, ...]
+Propensity: TypeAlias = float | Literal["unknown"] | None
+Context: TypeAlias = msgspec.Raw | msgspec.UnsetType
+"""JSON as it was sent, or UNSET."""
+NO_TIME = 0.0
+"""The time of an event whose time is stored beside it. It is not written, unlike an equal number."""
 
 
-class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", omit_defaults=True):
+class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked: Asked = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON-able data."""
-        data: dict[str, Any] = msgspec.to_builtins(self)
+        data: dict[str, Any] = {"event": type(self).__name__, **msgspec.to_builtins(self)}
         return data
 
 
@@ -50,12 +58,19 @@ class Decided(_Event, frozen=True, kw_only=True):
     ``given``: the arm was not chosen by the bandit, but passed to `robandit.Bandit.decide`.
     """
 
-    id: str | int
+    id: str | int = ""
     arm: Any
     mark: float
-    propensity: float | Literal["unknown"] | None
-    time: float
+    propensity: Propensity = None
+    time: float = NO_TIME
+    own: str = ""
+    """The id in the bandit, if it differs from the id in the log, which a client of the service chose."""
+    asked: Asked = (None,)  # the usual decision is chosen among all arms
     given: bool = False
+    among: tuple[Any, ...] | None = None
+    """The names in the request to the service."""
+    context: Context = msgspec.UNSET
+    """What the client of the service sent with the request."""
 
     @property
     def propensity_or_nan(self) -> float | None:
@@ -64,21 +79,31 @@ class Decided(_Event, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON-able data. JSON has no NaN, so a probability that is not known becomes "unknown"."""
-        data = super().to_dict()
+        data = {"propensity": None, "time": 0.0} | super().to_dict()
         return data if data["propensity"] == data["propensity"] else data | {"propensity": "unknown"}
 
 
 class Rewarded(_Event, frozen=True, kw_only=True):
     """The reward of an open decision."""
 
-    id: str | int
+    id: str | int = ""
     value: float
+    arm: Any = None
+    decided: float = 0.0
+    """When the decision was made."""
+    propensity: Propensity = None
 
 
 class Expired(_Event, frozen=True, kw_only=True):
     """An open decision whose reward will never come."""
 
-    id: str | int
+    id: str | int = ""
+    arm: Any = None
+    decided: float = 0.0
+    """When the decision was made."""
+    value: float | None = None
+    """The value that is learned in place of the reward; None if nothing is learned."""
+    propensity: Propensity = None
 
 
 class Observed(_Event, frozen=True, kw_only=True):
@@ -113,6 +138,9 @@ class ArmRetired(_Event, frozen=True, kw_only=True):
 
 
 Event: TypeAlias = Decided | Rewarded | Expired | Observed | ArmAdded | ArmPaused | ArmResumed | ArmRetired
+_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
+# Fields that only an event in the log of the service may lack.
+_NEEDED = {"Decided": {"id", "propensity", "time"}, "Rewarded": {"id"}, "Expired": {"id"}}
 
 
 def event_from(data: Any) -> Event:
@@ -126,7 +154,13 @@ def event_from(data: Any) -> Event:
     rule = "an event, or the data of its to_dict()"
     fields = mapping(data, "event", rule)
     try:
-        event: Event = msgspec.convert(fields, Event)
+        kind = _KINDS[fields.pop("event")]
+        missing = _NEEDED.get(kind.__name__, set()) - set(fields)
+        if missing:
+            raise KeyError(*sorted(missing))
+        event: Event = msgspec.convert({"asked": ()} | fields, kind)
+    except KeyError as error:
+        raise invalid("event", data, rule, hint=f"{visible(str(error))[:110]} is missing, or unknown") from None
     except Exception as error:  # msgspec.ValidationError, or an error of the caller's own type
         raise invalid("event", data, rule, hint=visible(str(error))[:110]) from error
     names: dict[str, Any] = {"asked": tuple(None if each is None else hashable(each) for each in event.asked)}

@@ -29,7 +29,7 @@ def many_expired(expired: int, ended: int) -> bool:
     return ended >= 50 and 5 * expired > ended
 
 
-class Ledger:
+class IssuedDecisions:
     """Open decisions, the number of expired ones, and the number of known decisions of each life (`robandit.live.ids`)."""
 
     def __init__(self, open_decisions: OpenDecisions, issued: dict[str, int], expired: int) -> None:
@@ -69,26 +69,28 @@ class Ledger:
             raise DecisionError(f"decision {formatted(decision_id)} is known already: each decision is applied once")
         return life, number
 
-    def checked_open(self, given: Any, arms: list[Arm], policy: Policy, place: str = "") -> DecisionId:
-        """Return the id of an open decision, given by itself or its id. Raise `DecisionError` if it is not open here."""
+    def checked_open(
+        self, given: Any, arms: list[Arm], policy: Policy, place: str = ""
+    ) -> tuple[int, float, DecisionId]:
+        """Return arm, mark and id of a decision, given by itself or its id. Raise `DecisionError` if it is not open here."""
         whole = isinstance(given, Decision)
         decision_id: DecisionId = given.id if whole else given
         if type(decision_id) is str:
-            row = self.open.arm_and_time(decision_id)
+            row = self.open.facts(decision_id)
         else:
             decision_id = validation.plain(decision_id)
             if isinstance(decision_id, int) and not isinstance(decision_id, bool):
                 decision_id = int.__pos__(decision_id)  # a subclass may have its own comparisons
-            row = self.open.arm_and_time(decision_id) if type(decision_id) in (str, int) else None
+            row = self.open.facts(decision_id) if type(decision_id) in (str, int) else None
         if row is None:
             reason = self._why_not_open(*_parsed(decision_id, place), policy.weighted)
             message = f"{place}decision {formatted(decision_id)} {reason}"
             raise DecisionError(message, parameter="decision", value=decision_id, rule="an open decision")
-        arm, time = row
+        arm, mark, time = row
         if whole and not (given.time == time and given.arm == arms[arm]):
             own = Decision(decision_id, arms[arm], self.open[decision_id].propensity, time)
             raise DecisionError(f"{place}{formatted(given)} is not a decision of this bandit: {formatted(own)} is")
-        return decision_id
+        return arm, mark, decision_id
 
     def _why_not_open(self, life: str, number: int, weighted: bool) -> str:
         if number < self.issued.get(life, 0):

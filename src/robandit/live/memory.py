@@ -109,6 +109,10 @@ class Memory:
         self.zeros[arm] += values.count(0.0)
         del values[:]
 
+    def counts(self) -> list[int]:
+        """Return the number of rewards of each arm."""
+        return [folded + len(fresh) for folded, fresh in zip(self.rewards, self.fresh, strict=True)]
+
     def settled(self) -> Memory:
         """Return a copy in which all rewards are folded in, and seen by the detector."""
         settled = deepcopy(self)

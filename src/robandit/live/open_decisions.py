@@ -77,8 +77,8 @@ class OpenDecisions:
     >>> decisions.add("k3x9-1", arm=0, mark=0.25, propensity=0.25, time=1700000060.0)
     >>> decisions.older_than(1700000030.0)
     ['k3x9-0']
-    >>> decisions.arm_and_mark("k3x9-0")
-    (2, 1.0)
+    >>> decisions.facts("k3x9-0")
+    (2, 1.0, 1700000000.0)
     >>> decisions.close("k3x9-0")
     >>> list(decisions)
     ['k3x9-1']
@@ -127,14 +127,6 @@ class OpenDecisions:
             propensity = math.nan  # always the same bits
         return _write(arm, mark, propensity, time, self._lives.setdefault(life, len(self._lives)), number)
 
-    def arm_and_mark(self, id: DecisionId) -> tuple[int, float]:
-        """Return the arm and the mark of a decision. Raise `KeyError` if it is not open. Faster than the whole decision."""
-        row = self._new.get(id)
-        if row is not None:
-            return row[0], row[1]
-        arm, mark, *_ = _read(self._table, self._offsets[id])
-        return arm, mark
-
     def close(self, id: DecisionId) -> None:
         """Remove a decision. Raise `KeyError` if it is not open."""
         if self._new.pop(id, None) is not None:
@@ -151,16 +143,16 @@ class OpenDecisions:
             self._store_new()
         return self._at(self._offsets[id])
 
-    def arm_and_time(self, id: DecisionId) -> tuple[int, float] | None:
-        """Return the arm and the time of a decision, or None if it is not open. Faster than the whole decision."""
+    def facts(self, id: DecisionId) -> tuple[int, float, float] | None:
+        """Return arm, mark and time of a decision, or None if it is not open. Faster than the whole decision."""
         row = self._new.get(id)
         if row is not None:
-            return row[0], row[3]
+            return row[0], row[1], row[3]
         offset = self._offsets.get(id)
         if offset is None:
             return None
-        arm, _, _, time, _, _ = _read(self._table, offset)
-        return arm, time
+        arm, mark, _, time, _, _ = _read(self._table, offset)
+        return arm, mark, time
 
     def items(self) -> Iterator[tuple[DecisionId, OpenDecision]]:
         """Return an iterator over ids and decisions, oldest first."""

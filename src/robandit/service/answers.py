@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from robandit.decisions.experiment import Recorded
+from robandit.decisions.experiment import MadeEvent
 from robandit.service import bodies
-from robandit.service.studies import Study
+from robandit.service.studies import ExperimentStudy
 
 
 def json_number(value: float) -> Any:
@@ -18,7 +18,7 @@ def json_number(value: float) -> Any:
     return value if math.isfinite(value) else "infinity" if value > 0.0 else "-infinity"
 
 
-def arm_estimates(rows: Sequence[Mapping[str, Any]], study: Study | None) -> list[bodies.ArmEstimates]:
+def arm_estimates(rows: Sequence[Mapping[str, Any]], study: ExperimentStudy | None) -> list[bodies.ArmEstimates]:
     """Return what is known of each arm, from `Bandit.estimates`. A study adds a trimmed mean with its limits."""
     answers = []
     for i, row in enumerate(rows):
@@ -33,7 +33,7 @@ def arm_estimates(rows: Sequence[Mapping[str, Any]], study: Study | None) -> lis
     return answers
 
 
-def decision_of(experiment: str, made: Recorded) -> bodies.Decision:
+def decision_of(experiment: str, made: MadeEvent) -> bodies.Decision:
     """Return the answer that stands for a decision. It is the same whenever it is made."""
     event, payload = made.event, made.payload
     return bodies.Decision(
@@ -46,7 +46,7 @@ def decision_of(experiment: str, made: Recorded) -> bodies.Decision:
     )
 
 
-def reward_of(experiment: str, made: Recorded) -> bodies.Reward:
+def reward_of(experiment: str, made: MadeEvent) -> bodies.Reward:
     """Return the answer that stands for a reward."""
     event, payload = made.event, made.payload
     reason = getattr(payload, "reason", None)

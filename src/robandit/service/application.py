@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from robandit.decisions.base import BaseEngine
-from robandit.decisions.engine import Engine
+from robandit.decisions.engine import SingleServerEngine
 from robandit.decisions.replica import Replica
 from robandit.errors import Overloaded, RobanditError, StoreError, StoreUnavailable
 from robandit.service import access, docs_page, openapi
@@ -122,7 +122,7 @@ class Service:
             )
             self._clock = engine.clock  # that of the store: the clocks of servers may differ
         else:
-            engine = Engine(
+            engine = SingleServerEngine(
                 self._store, clock=self._clock, on_commit=count, on_failure=self._on_failure, **self._engine_options
             )
         self.state = State(engine, metrics, rate=self._rate, wall=self._clock, tick=self._tick)

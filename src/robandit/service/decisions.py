@@ -13,7 +13,7 @@ import numpy as np
 
 from robandit.decisions.base import without_frames
 from robandit.decisions.engine import outcome_of
-from robandit.decisions.experiment import Experiment, Recorded
+from robandit.decisions.experiment import LiveExperiment, MadeEvent
 from robandit.errors import InvalidReward, StoreUnavailable
 from robandit.service import bodies
 from robandit.service.answers import decision_of, reward_of
@@ -194,11 +194,11 @@ class _Asking:
         )
         self.ids = () if given.id is None else (given.id,)
 
-    def decide(self, experiment: Experiment) -> Recorded:
+    def decide(self, experiment: LiveExperiment) -> MadeEvent:
         given = self._given
         return experiment.decide(given.id, among=self._among, arm=given.arm, context=given.context)
 
-    def fallback(self, experiment: Experiment) -> bodies.Decision | None:
+    def fallback(self, experiment: LiveExperiment) -> bodies.Decision | None:
         """Return the fallback of an experiment. There is none if it cannot be chosen, or if the choice was made elsewhere.
 
         It has a new id: the one in the request may be stored, with another arm.
@@ -222,7 +222,7 @@ class _Rewarding:
         self._given = _reward(body)
         self.ids = (self._given.id,)
 
-    def learn(self, experiment: Experiment) -> Recorded:
+    def learn(self, experiment: LiveExperiment) -> MadeEvent:
         try:
             return experiment.reward(self._given.id, self._given.value)
         except InvalidReward as error:
@@ -281,11 +281,11 @@ def _depth(context: bytes) -> int:
     return int(steps.cumsum(dtype=np.int32).max(initial=0))
 
 
-def _status(made: Recorded) -> int:
+def _status(made: MadeEvent) -> int:
     return 202 if made.event.kind == "late" else 200
 
 
-def _count_reward(calls: Calls, made: Recorded) -> None:
+def _count_reward(calls: Calls, made: MadeEvent) -> None:
     calls.outcomes["reward", outcome_of(made)] += 1
     if not made.replayed:
         calls.delays.add(max(0.0, made.event.time - made.payload.decided))

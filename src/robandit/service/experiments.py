@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from robandit.decisions.experiment import Experiment, Recorded
+from robandit.decisions.experiment import LiveExperiment, MadeEvent
 from robandit.diagnostics.diagnosis import Diagnosis
 from robandit.diagnostics.tails import TailIndex
 from robandit.live.ledger import many_expired
@@ -16,7 +16,7 @@ from robandit.service.answers import arm_estimates, json_number
 from robandit.service.bodies import decoder
 from robandit.service.http import Answer, Request, answer
 from robandit.service.state import State
-from robandit.service.studies import Study
+from robandit.service.studies import ExperimentStudy
 from robandit.wording import share
 
 MANY_OPEN = 0.8  # warn when this share of max_open is open
@@ -104,8 +104,8 @@ async def _changed(
 ) -> Answer:
     """Make a change, and record it in the audit log in the same commit. A change that changes nothing is not recorded."""
 
-    def apply(experiment: Experiment) -> bodies.Summary:
-        made: Recorded | None = change(experiment)
+    def apply(experiment: LiveExperiment) -> bodies.Summary:
+        made: MadeEvent | None = change(experiment)
         if made is not None:
             state.engine.audit(request.key.id, action, experiment.name, detail)
         return summary_of(experiment)
@@ -113,7 +113,7 @@ async def _changed(
     return answer(await state.engine.change(request.parameters[0], apply), status)
 
 
-def summary_of(experiment: Experiment) -> bodies.Summary:
+def summary_of(experiment: LiveExperiment) -> bodies.Summary:
     """Return an experiment at a glance."""
     bandit, settings, counts = experiment.bandit, experiment.settings, experiment.counts
     return bodies.Summary(
@@ -163,7 +163,7 @@ def _tail(tail: TailIndex | None) -> bodies.Tail | None:
     )
 
 
-def warnings_of(experiment: Experiment, study: Study | None) -> list[str]:
+def warnings_of(experiment: LiveExperiment, study: ExperimentStudy | None) -> list[str]:
     """Return what a person should know, in sentences; changes of arms at the end, the newest first."""
     warnings = []
     waiting, most = experiment.bandit.open_count, experiment.settings.max_open

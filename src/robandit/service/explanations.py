@@ -9,7 +9,7 @@ import msgspec
 
 from robandit.decisions import events
 from robandit.decisions.base import BaseEngine
-from robandit.decisions.experiment import ID, Experiment, Recorded
+from robandit.decisions.experiment import ID, LiveExperiment, MadeEvent
 from robandit.decisions.restoring import state_before
 from robandit.errors import CorruptFile, NotFound, Overloaded, formatted
 from robandit.service import bodies
@@ -58,18 +58,18 @@ class Explanations:
 class _Story(NamedTuple):
     """What the log tells of a decision."""
 
-    made: Recorded
+    made: MadeEvent
     version: str
     arms: list[bodies.ArmEstimates]
-    rewarded: Recorded | None
-    late: Recorded | None
-    expired: Recorded | None
+    rewarded: MadeEvent | None
+    late: MadeEvent | None
+    expired: MadeEvent | None
 
 
 def _story(reader: Reader, stored: StoredExperiment, id: str) -> _Story | None:
-    def found(kind: type[Any]) -> Recorded | None:
+    def found(kind: type[Any]) -> MadeEvent | None:
         event = reader.find(stored.number, events.KINDS[kind], id)
-        return None if event is None else Recorded(event, events.payload_of(event))
+        return None if event is None else MadeEvent(event, events.payload_of(event))
 
     made = found(events.Decided) if ID.fullmatch(id) else None
     if made is None:
@@ -84,7 +84,7 @@ def _story(reader: Reader, stored: StoredExperiment, id: str) -> _Story | None:
     return _Story(made, then.version, arm_estimates(then.bandit.estimates(), None), *ends)
 
 
-def _explanation(experiment: Experiment, story: _Story, is_open: bool) -> bodies.Explanation:
+def _explanation(experiment: LiveExperiment, story: _Story, is_open: bool) -> bodies.Explanation:
     payload = story.made.payload
     status: Literal["open", "rewarded", "expired", "reset"] = "open" if is_open else "reset"
     if story.rewarded is not None:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.diagnostics.diagnosis import Diagnosis, diagnose
 from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.study import Mean, trimmed
@@ -23,7 +23,7 @@ PAUSE = 1.0
 MOST_WAITING = 64
 
 
-class Study(NamedTuple):
+class ExperimentStudy(NamedTuple):
     """A diagnosis, and a trimmed mean of each arm with its limits."""
 
     epoch: int
@@ -47,28 +47,28 @@ class Studies:
 
     def __init__(self) -> None:
         """Start without studies."""
-        self._newest: weakref.WeakKeyDictionary[Experiment, Study] = weakref.WeakKeyDictionary()
+        self._newest: weakref.WeakKeyDictionary[LiveExperiment, ExperimentStudy] = weakref.WeakKeyDictionary()
         self._turn = asyncio.Semaphore(1)
         self._waiting = 0
         self._refreshing: dict[str, asyncio.Task[None]] = {}
         """Whoever asks for studies waits for their own."""
 
-    def newest(self, experiment: Experiment) -> Study | None:
+    def newest(self, experiment: LiveExperiment) -> ExperimentStudy | None:
         """Return the newest study since the last reset, however old, or None."""
         study = self._newest.get(experiment)
         return None if study is None or study.epoch != experiment.epoch else study
 
-    async def refresh(self, who: str, experiments: Sequence[Experiment], *, growth: float, patience: float) -> None:
+    async def refresh(self, who: str, experiments: Sequence[LiveExperiment], *, growth: float, patience: float) -> None:
         """Study experiments again whose rewards have grown. Wait at most ``patience`` seconds; the rest is done meanwhile."""
         if who not in self._refreshing or self._refreshing[who].done():
             self._refreshing[who] = asyncio.create_task(self._refresh(experiments, growth))
         await asyncio.wait({self._refreshing[who]}, timeout=patience)
 
-    async def _refresh(self, experiments: Sequence[Experiment], growth: float) -> None:
+    async def _refresh(self, experiments: Sequence[LiveExperiment], growth: float) -> None:
         for experiment in experiments:
             await self.study(experiment, growth=growth)
 
-    async def study(self, experiment: Experiment, *, growth: float = 0.0) -> Study | None:
+    async def study(self, experiment: LiveExperiment, *, growth: float = 0.0) -> ExperimentStudy | None:
         """Return a study of all rewards, or of the last ones if it is fresh or they have grown by less than ``growth`` since.
 
         Return None without rewards.
@@ -96,7 +96,7 @@ class Studies:
         finally:
             self._waiting -= 1
 
-    def _is_good(self, experiment: Experiment, rewards: int, growth: float) -> bool:
+    def _is_good(self, experiment: LiveExperiment, rewards: int, growth: float) -> bool:
         newest = self.newest(experiment)
         if newest is None:
             return False
@@ -108,7 +108,7 @@ def _estimated(saved: bytes) -> list[dict[str, Any]]:
     return Bandit.from_bytes(saved).estimates()
 
 
-def _studied(policy: Any, at: tuple[int, int], kept: Any) -> Study:
+def _studied(policy: Any, at: tuple[int, int], kept: Any) -> ExperimentStudy:
     arms, minimize, changes = kept
     means = [trimmed(Profile(arm.sample, minimize)) for arm in arms]
-    return Study(*at, time.monotonic(), diagnose(policy, arms, minimize, changes), means)
+    return ExperimentStudy(*at, time.monotonic(), diagnose(policy, arms, minimize, changes), means)

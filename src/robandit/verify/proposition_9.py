@@ -27,7 +27,7 @@ Solver = Callable[..., Any]
 
 
 @dataclass
-class Tally:
+class SampleResults:
     """The results of the samples."""
 
     residuals: list[float] = field(default_factory=list)
@@ -44,7 +44,7 @@ def run(effort: Effort, track: Track = silent, *, solve: Solver = trimming_thres
     """Evaluate F around its corners, in doubles and in fractions, and run the guards of Algorithm 1 as printed."""
     rng = np.random.default_rng(effort.stream(9))
     count, exact, runs = effort.of((1_000, 150, 60), (10_000, 1_500, 600))
-    tally = Tally()
+    tally = SampleResults()
     for kind in track(KINDS):
         for _ in range(count // len(KINDS)):
             _look(_sample(rng, kind, 200), rng, solve, tally)
@@ -150,7 +150,7 @@ def _values(sizes: Floats, points: Floats) -> Floats:
     return clipped(np.broadcast_to(sizes, (len(points), len(sizes))), points)
 
 
-def _look(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tally) -> None:
+def _look(x: Floats, rng: np.random.Generator, solve: Solver, tally: SampleResults) -> None:
     """Check a sample in doubles."""
     sizes = np.abs(x[x != 0.0])
     m = len(sizes)
@@ -185,7 +185,7 @@ def _is_rejected(x: Floats, m: int, rng: np.random.Generator, solve: Solver) -> 
     return False
 
 
-def _look_exactly(x: Floats, rng: np.random.Generator, solve: Solver, tally: Tally) -> None:
+def _look_exactly(x: Floats, rng: np.random.Generator, solve: Solver, tally: SampleResults) -> None:
     """Check a sample in exact fractions, which show decreases that are too small for doubles."""
     sizes = sorted(Fraction(abs(v)) for v in x if v != 0.0)
     if not (m := len(sizes)):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from robandit.decisions.events import payload_of
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.diagnostics.study import Mean
 from robandit.diagnostics.tails import TailIndex
 from robandit.live.memory import SIZE
@@ -31,7 +31,7 @@ from robandit.service.dashboard.timeline import WINDOWS, Timeline
 from robandit.service.experiments import warnings_of
 from robandit.service.http import Answer
 from robandit.service.problems import Problem
-from robandit.service.studies import Study
+from robandit.service.studies import ExperimentStudy
 from robandit.storage import Event
 from robandit.wording import compact, counted, number, share
 
@@ -48,10 +48,10 @@ class Recent(NamedTuple):
 
 
 def parts(
-    experiment: Experiment,
+    experiment: LiveExperiment,
     summary: bodies.Summary,
     *,
-    study: Study | None,
+    study: ExperimentStudy | None,
     timeline: Timeline,
     rate: float,
     recent: Sequence[Recent],
@@ -79,7 +79,7 @@ def parts(
 
 def show(
     visit: Visit,
-    experiment: Experiment,
+    experiment: LiveExperiment,
     summary: bodies.Summary,
     *,
     window: str,
@@ -144,7 +144,9 @@ def _facts(summary: bodies.Summary, rate: float) -> str:
     return definitions(facts, "facts cards")
 
 
-def _arms(summary: bodies.Summary, study: Study | None, used: Mapping[str, int], colours: Mapping[str, str]) -> str:
+def _arms(
+    summary: bodies.Summary, study: ExperimentStudy | None, used: Mapping[str, int], colours: Mapping[str, str]
+) -> str:
     """Return the table of the arms. A study may be older than the newest arm."""
     known = {} if study is None else dict(zip((row.arm for row in study.diagnosis.arms), study.means, strict=True))
     medians = {} if study is None else {row.arm: row.median for row in study.diagnosis.arms}
@@ -194,7 +196,7 @@ def _limits(low: float, high: float) -> str:
     return f"below {compact(high)}" if math.isinf(low) else f"{compact(low)} to {compact(high)}"
 
 
-def _means_note(study: Study | None) -> str:
+def _means_note(study: ExperimentStudy | None) -> str:
     if study is None:
         return '<p class="note">Means appear after the first rewards.</p>'
     return (
@@ -204,7 +206,7 @@ def _means_note(study: Study | None) -> str:
     )
 
 
-def _tails(study: Study | None) -> str:
+def _tails(study: ExperimentStudy | None) -> str:
     if study is None:
         return '<p class="note">They appear after the first rewards.</p>'
     rows = (

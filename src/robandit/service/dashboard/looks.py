@@ -11,13 +11,13 @@ import traceback
 from collections import OrderedDict
 from typing import Any
 
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.service.dashboard import experiment_page
 from robandit.service.dashboard.experiment_page import Recent
 from robandit.service.dashboard.timeline import WINDOWS, Timeline
 from robandit.service.experiments import summary_of
 from robandit.service.state import State
-from robandit.service.studies import Study
+from robandit.service.studies import ExperimentStudy
 from robandit.storage import Event, Reader
 
 MOST_LOOKS = 200
@@ -35,7 +35,7 @@ RATE_SPAN = 30.0  # seconds over which rates are averaged
 class Look:
     """What the page of one experiment shows, for one window of time."""
 
-    def __init__(self, state: State, experiment: Experiment, window: str, reading: asyncio.Semaphore) -> None:
+    def __init__(self, state: State, experiment: LiveExperiment, window: str, reading: asyncio.Semaphore) -> None:
         """Start without content. ``reading`` limits the threads that read the log."""
         self.experiment = experiment
         self._state = state
@@ -65,7 +65,7 @@ class Look:
                 self._made = time.monotonic()
         return self._parts
 
-    async def _rendered(self, now: float, study: Study | None) -> dict[str, str]:
+    async def _rendered(self, now: float, study: ExperimentStudy | None) -> dict[str, str]:
         state, experiment = self._state, self.experiment
         await state.engine.still(experiment)
         last, summary = experiment.seq, summary_of(experiment)
@@ -132,7 +132,7 @@ class Looks:
         self._reading = asyncio.Semaphore(MOST_READING)
         self._looks: OrderedDict[tuple[int, str], Look] = OrderedDict()
 
-    def at(self, experiment: Experiment, window: str) -> Look:
+    def at(self, experiment: LiveExperiment, window: str) -> Look:
         """Return the look at an experiment, for a window of time."""
         known = self._state.engine.experiments
         for each in [

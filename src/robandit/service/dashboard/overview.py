@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.notebook import escaped
 from robandit.service import access
 from robandit.service.dashboard import charts
@@ -15,7 +15,7 @@ from robandit.service.dashboard.site import Site
 from robandit.service.experiments import summary_of, warnings_of
 from robandit.service.http import Answer
 from robandit.service.problems import Refusal
-from robandit.service.studies import Study
+from robandit.service.studies import ExperimentStudy
 from robandit.wording import counted, share
 
 PER_PAGE = 100
@@ -25,7 +25,7 @@ GROWTH = 0.1  # the rewards of an experiment are studied again for its warnings 
 class Chosen(NamedTuple):
     """What a page of the list shows."""
 
-    experiments: list[Experiment]
+    experiments: list[LiveExperiment]
     page: int
     text: str
     """What was searched for."""
@@ -75,11 +75,11 @@ def joined(rows: Mapping[str, str]) -> str:
     return "".join(f'<tr id="{id}">{row}</tr>' for id, row in rows.items())
 
 
-async def row_parts(site: Site, experiments: Sequence[Experiment]) -> dict[str, str]:
+async def row_parts(site: Site, experiments: Sequence[LiveExperiment]) -> dict[str, str]:
     """Return the rows of experiments, by the ids of their elements. A row is made again when its experiment has changed."""
     await site.state.studies.refresh("dashboard", experiments, growth=GROWTH, patience=0.0)
 
-    def row(experiment: Experiment) -> tuple[int, Study | None, str]:
+    def row(experiment: LiveExperiment) -> tuple[int, ExperimentStudy | None, str]:
         study, known = site.state.studies.newest(experiment), site.rows.get(experiment)
         if known is not None and known[0] == experiment.seq and known[1] is study:
             return known
@@ -90,7 +90,7 @@ async def row_parts(site: Site, experiments: Sequence[Experiment]) -> dict[str, 
     return {f"e-{experiment.name}": text for experiment, (_, _, text) in made.items()}
 
 
-def _row(experiment: Experiment, study: Study | None) -> str:
+def _row(experiment: LiveExperiment, study: ExperimentStudy | None) -> str:
     summary = summary_of(experiment)
     used = {arm.arm: arm.pulls for arm in summary.arms}
     total, colours = sum(used.values()), charts.coloured(list(used), used)

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import msgspec
 
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.errors import Overloaded, RobanditError, StoreUnavailable
 from robandit.service import experiments
 from robandit.service.dashboard import create, decision_page, experiment_page, login, overview
@@ -42,7 +42,7 @@ async def _shown(site: Site, visit: Visit, problem: Problem | None = None) -> An
     return experiment_page.show(visit, experiment, summary, window=window, made=parts, problem=problem)
 
 
-async def _asked(site: Site, visit: Visit) -> tuple[Experiment, str]:
+async def _asked(site: Site, visit: Visit) -> tuple[LiveExperiment, str]:
     experiment = await site.state.engine.present(visit.parameters[0])
     window = visit.query.get("window") or default_window(site.state.engine.clock() - experiment.created)
     if window not in WINDOWS:
@@ -89,7 +89,7 @@ async def live(site: Site, visit: Visit) -> Answer:
 
 async def live_overview(site: Site, visit: Visit) -> Answer:
     """Handle GET /live."""
-    shown: list[Experiment] = []
+    shown: list[LiveExperiment] = []
 
     async def rows() -> dict[str, str]:
         """Return the rows, or all of them as one part if other experiments are to be shown."""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, quote
 
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.service import access
 from robandit.service.dashboard.layout import HTML, Visit, problem_page, redirect
 from robandit.service.dashboard.looks import Looks
@@ -18,7 +18,7 @@ from robandit.service.http import Answer, Bodies, Gone, Headers, Receive, Route,
 from robandit.service.problems import Problem, Refusal
 from robandit.service.sessions import LIFETIME, form_token
 from robandit.service.state import State
-from robandit.service.studies import Study
+from robandit.service.studies import ExperimentStudy
 from robandit.storage import StoredKey
 
 MOST_FIELDS = 100
@@ -49,7 +49,9 @@ class Site:
         """Start without pages. ``anybody`` is the key of all visitors if the server needs no keys."""
         self.state = state
         self.looks = Looks(state)
-        self.rows: weakref.WeakKeyDictionary[Experiment, tuple[int, Study | None, str]] = weakref.WeakKeyDictionary()
+        self.rows: weakref.WeakKeyDictionary[LiveExperiment, tuple[int, ExperimentStudy | None, str]] = (
+            weakref.WeakKeyDictionary()
+        )
         """The rows of the overview, with the number of the event and the study that they show."""
         self.streams = 0
         """The number of pages that are kept up to date."""

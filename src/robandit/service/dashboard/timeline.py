@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from typing import NamedTuple
 
-from robandit.decisions.experiment import Experiment
+from robandit.decisions.experiment import LiveExperiment
 from robandit.storage import Reader
 
 COLUMNS = 60
@@ -46,7 +46,7 @@ class Column(NamedTuple):
 class Timeline:
     """The columns of one experiment and window. Not thread-safe: one call at a time."""
 
-    def __init__(self, experiment: Experiment, span: float | None) -> None:
+    def __init__(self, experiment: LiveExperiment, span: float | None) -> None:
         """Start without columns. ``span`` is the length of the window; None stands for all time, with columns that widen."""
         self.width = 1.0 if span is None else span / COLUMNS
         self._experiment = experiment
