@@ -29,7 +29,8 @@
         └── NewerFile                written by a newer Robandit
 
 Every error leaves the object that raised it unchanged. An error about one value has the attributes ``parameter`` (the name),
-``value`` and ``rule`` (what the value must be). In other errors they are None.
+``value`` and ``rule`` (what the value must be). In other errors they are None. ``code`` is a word for programs, which does not
+change between versions: the codes of the decision service, and those of errors that commands tell apart. Otherwise, it is None.
 
 Live bandits issue four warnings: `AssumptionWarning`, at most once by a bandit and its saved copies together; `DriftWarning`, once
 per alarm; `CompilationWarning`, at most once; `ExpiryWarning`, when more than 20 % of the decisions have expired.
@@ -80,22 +81,36 @@ __all__ = [
 class RobanditError(Exception):
     """The base class of every error that Robandit raises on purpose."""
 
+    code: str | None = None
+
     def __init__(
-        self, message: str = "", *, parameter: str | None = None, value: Any = None, rule: str | None = None
+        self,
+        message: str = "",
+        *,
+        parameter: str | None = None,
+        value: Any = None,
+        rule: str | None = None,
+        code: str | None = None,
     ) -> None:
-        """Store the message, and the parameter, value and rule that it is about."""
+        """Store the message, and the parameter, value and rule that it is about. ``code`` replaces that of the class."""
         super().__init__(message)
         self.parameter = parameter
         self.value = value
         self.rule = rule
+        if code is not None:
+            self.code = code
 
 
 class InvalidInput(RobanditError, ValueError):
     """A value breaks a rule."""
 
+    code = "invalid"
+
 
 class AccessDenied(InvalidInput):
     """The decision service does not accept the key, or the key does not allow the call. ``parameter`` is ``"key"``."""
+
+    code = "forbidden"
 
 
 class InvalidReward(InvalidInput):
@@ -117,9 +132,13 @@ class NotApplicable(InvalidInput):
 class HorizonReached(RobanditError):
     """A policy that must know the number of pulls in advance has made all of them."""
 
+    code = "horizon-reached"
+
 
 class UnknownArm(RobanditError, KeyError):
     """An arm that the bandit does not have."""
+
+    code = "invalid"
 
     def __str__(self) -> str:
         """Return the message; KeyError would return its repr."""
@@ -129,25 +148,37 @@ class UnknownArm(RobanditError, KeyError):
 class UnavailableArm(RobanditError):
     """No arm can be chosen: all arms, or all arms that a choice allows, are paused or retired."""
 
+    code = "no-arm"
+
 
 class DecisionError(RobanditError):
     """A decision that is unknown, already rewarded or expired."""
+
+    code = "conflict"
 
 
 class NotFound(RobanditError):
     """The decision service has no experiment, decision or key of this name."""
 
+    code = "not-found"
+
 
 class Conflict(RobanditError):
     """An id or a name was used before with other content, or the state of an experiment does not allow the call."""
+
+    code = "conflict"
 
 
 class Overloaded(RobanditError):
     """The decision service, or its client, cannot take more work now. The same call may succeed later."""
 
+    code = "too-many"
+
 
 class ServiceUnavailable(RobanditError):
     """The decision service cannot be reached, or did not answer in time. The call may have been stored: repeat it with its id."""
+
+    code = "unavailable"
 
 
 class Undelivered(RobanditError):
@@ -170,6 +201,8 @@ class BatchError(RobanditError):
 
 class StoreError(RobanditError):
     """The store of the decision service cannot be opened, read or written, or another server uses it."""
+
+    code = "unavailable"
 
 
 class StoreUnavailable(StoreError):

@@ -143,7 +143,8 @@ class BaseEngine(ABC):
         """Return an experiment that is in memory, or raise `NotFound`."""
         experiment = self.experiments.get(name)
         if experiment is None:
-            raise NotFound(f"there is no experiment {formatted(name)}: create it with PUT /v1/experiments/NAME")
+            absent = f"there is no experiment {formatted(name)}: create it with PUT /v1/experiments/NAME"
+            raise NotFound(absent, code="unknown-experiment")
         return experiment
 
     async def seen(self, experiments: Iterable[Experiment], look: Callable[[Experiment], T]) -> list[T]:

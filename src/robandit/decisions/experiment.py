@@ -170,7 +170,8 @@ class Experiment:
                 raise invalid("id", id, "an id that is not of the form of this server's own", hint="choose another one")
         if self.paused and arm is None:
             raise Conflict(
-                f"experiment {self.name!r} is paused: resume it, or report the arm of a choice made elsewhere"
+                f"experiment {self.name!r} is paused: resume it, or report the arm of a choice made elsewhere",
+                code="paused",
             )
         if self.bandit.open_count >= self.settings.max_open:
             self.expire_due()
@@ -182,7 +183,7 @@ class Experiment:
             if isinstance(error, DecisionError) and error.parameter == "max_open":
                 rule = f"{self.settings.max_open:,} decisions of {self.name!r} are open, the most that max_open allows"
                 hint = "send their rewards; if rewards get lost, create experiments with a reward_window"
-                raise Overloaded(f"{rule}: {hint}") from None
+                raise Overloaded(f"{rule}: {hint}", code="too-many-open") from None
             raise
         logged = self._logged
         public = id or str(decision.id)
@@ -221,7 +222,8 @@ class Experiment:
         made = self.recorded(events.Decided, id)
         if made is None:
             raise NotFound(
-                f"decision {formatted(id)} is not known in experiment {self.name!r}: send the id of a decision"
+                f"decision {formatted(id)} is not known in experiment {self.name!r}: send the id of a decision",
+                code="unknown-decision",
             )
         return self._record(
             id, events.Late(value=checked, arm=made.payload.arm, decided=made.event.time, reason="reset")

@@ -270,7 +270,7 @@ def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
             hint = next((f"; did you mean {c!r}?" for c in reader.columns if near and c.lower() == near[0]), ".")
             raise InvalidInput(
                 f"{reader.source} has no column {formatted(column)}: its columns are {columns}{hint} "
-                f"{way_to_name(role)}{_header_hint(reader.columns)}",
+                f"Name the column of the {role} with {role}= (--{role}){_header_hint(reader.columns)}",
                 parameter=role,
                 value=name,
                 rule="a column of the table",
@@ -281,11 +281,6 @@ def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
             f"{joined(doubled)} have the same column {roles[doubled[0]]!r} of {reader.source}: name different columns"
         )
     return roles
-
-
-def way_to_name(role: str) -> str:
-    """Return the end of the message about a column that the table does not have."""
-    return f"Name the column of the {role} with {role}= (--{role})"
 
 
 def _has_no_propensity(reader: Reader, roles: Mapping[str, str]) -> bool:

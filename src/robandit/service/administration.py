@@ -10,7 +10,7 @@ import msgspec
 from robandit.decisions.settings import checked_name
 from robandit.service import bodies
 from robandit.service.access import made_key
-from robandit.service.bodies import decoder
+from robandit.service.decoding import decoder
 from robandit.service.http import Answer, Request, answer, integer
 from robandit.service.state import State
 from robandit.storage import StoredKey

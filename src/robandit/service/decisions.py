@@ -14,10 +14,11 @@ import numpy as np
 from robandit.decisions.base import without_frames
 from robandit.decisions.engine import outcome_of
 from robandit.decisions.experiment import Experiment, Recorded
-from robandit.errors import InvalidReward, StoreUnavailable
+from robandit.errors import InvalidReward, StoreUnavailable, formatted
 from robandit.service import bodies
 from robandit.service.answers import decision_of, reward_of
-from robandit.service.bodies import LONGEST_CONTEXT, decoder
+from robandit.service.bodies import LONGEST_CONTEXT
+from robandit.service.decoding import decoder, items_of
 from robandit.service.http import REPLAYED, Answer, Request, answer
 from robandit.service.metrics import Calls
 from robandit.service.problems import Refusal, problem_of
@@ -153,7 +154,7 @@ async def _items_of(
 ) -> tuple[Calls, list[T | Exception]]:
     """Return the items of a batch. One that is malformed is an error, and does not stop the others."""
     try:
-        raw = bodies.items_of(request.body)
+        raw = items_of(request.body)
     except Exception:
         calls = await _received(state, request, kind, 1)
         calls.outcomes[kind, "rejected"] += 1
@@ -226,7 +227,7 @@ class _Rewarding:
         try:
             return experiment.reward(self._given.id, self._given.value)
         except InvalidReward as error:
-            detail = str(error).replace("reward =", "value =", 1)
+            detail = f"value = {formatted(error.value)} must be {error.rule}"
             raise Refusal("invalid", detail, parameter="value", rule=error.rule) from None
 
 
@@ -267,9 +268,8 @@ def _check_context(context: bytes) -> None:
     gc.disable()  # what is decoded is freed at once: a collection would only search all objects of the server
     try:
         msgspec.json.decode(b"[" * SPARE_LEVELS + context + b"]" * SPARE_LEVELS)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        reason = str(error).partition(" - at ")[0][:100]
-        raise Refusal("invalid", f"context must be {rule}: {reason}", parameter="context", rule=rule) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise Refusal("invalid", f"context must be {rule}", parameter="context", rule=rule) from None
     finally:
         if collects:
             gc.enable()

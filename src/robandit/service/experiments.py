@@ -13,7 +13,7 @@ from robandit.diagnostics.tails import TailIndex
 from robandit.live.ledger import many_expired
 from robandit.service import access, bodies
 from robandit.service.answers import arm_estimates, json_number
-from robandit.service.bodies import decoder
+from robandit.service.decoding import decoder
 from robandit.service.http import Answer, Request, answer
 from robandit.service.state import State
 from robandit.service.studies import Study

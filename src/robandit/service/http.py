@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from robandit.service.bodies import encode
-from robandit.service.problems import RETRY, Refusal
+from robandit.service.problems import CODES, RETRY, Refusal
 from robandit.storage import StoredKey
 
 JSON = b"application/json"
@@ -88,7 +88,7 @@ class Route:
     answers: Mapping[int, tuple[type[Any] | str | None, str]] = field(default_factory=dict)
     """Status -> the type of the body (or its media type, if it is not JSON), and when it occurs."""
     problems: tuple[str, ...] = ()
-    """Codes of the problems that this call can have, beyond those of every call."""
+    """Codes of the problems that only some calls can have. `codes` are all."""
     query: tuple[Parameter, ...] = ()
     writes: bool = False
     """Whether it makes events."""
@@ -104,6 +104,18 @@ class Route:
     def names(self) -> tuple[str, ...]:
         """The names of the path's parameters."""
         return tuple(part[1:-1] for part in self.segments if part.startswith("{"))
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of all problems that this call can have."""
+        codes = {"malformed", "invalid", *self.problems}
+        if self.scope is not None:
+            codes |= {"no-key", "unknown-key", "ended-key", "forbidden", "too-many", "unavailable"}
+        if "{name}" in self.path and self.method != "PUT":
+            codes.add("unknown-experiment")
+        if self.body is not None:
+            codes.add("too-large")
+        return [code for code in CODES if code in codes]
 
 
 class Router:

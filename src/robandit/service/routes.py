@@ -25,7 +25,7 @@ ROUTES = (
         scope="admin",
         body=bodies.NewExperiment,
         answers={201: (bodies.Summary, "Created."), 200: (bodies.Summary, "It already exists with the same settings.")},
-        problems=("malformed", "conflict", "invalid", "too-large", "too-many"),
+        problems=("conflict",),
         writes=True,
     ),
     Route(
@@ -43,7 +43,6 @@ ROUTES = (
         about="Show an experiment. Includes counts, estimates with intervals, the diagnosis of the tails, and warnings.",
         scope="read",
         answers={200: (bodies.Experiment, "The experiment.")},
-        problems=("not-found",),
     ),
     Route(
         method="DELETE",
@@ -52,7 +51,6 @@ ROUTES = (
         about="Delete an experiment and its log. The audit log records the action.",
         scope="admin",
         answers={204: (None, "Deleted.")},
-        problems=("not-found", "too-many"),
         writes=True,
     ),
     Route(
@@ -65,7 +63,7 @@ ROUTES = (
         body=bodies.NewDecision,
         body_required=False,
         answers={200: (bodies.Decision, "The decision. It is stored.")},
-        problems=("malformed", "not-found", "conflict", "invalid", "too-large", "too-many"),
+        problems=("conflict", "paused", "no-arm", "horizon-reached", "too-many-open"),
         writes=True,
     ),
     Route(
@@ -76,7 +74,6 @@ ROUTES = (
         scope="decide",
         body=bodies.NewDecisions,
         answers={200: (bodies.Decisions, "An answer per item.")},
-        problems=("malformed", "not-found", "invalid", "too-large", "too-many"),
         writes=True,
     ),
     Route(
@@ -86,7 +83,7 @@ ROUTES = (
         about="Explain a decision. Shows the arms, estimates and indices right before it, and its outcome.",
         scope="read",
         answers={200: (bodies.Explanation, "The decision and its reasons.")},
-        problems=("not-found", "conflict", "too-many"),
+        problems=("unknown-decision",),
     ),
     Route(
         method="POST",
@@ -96,7 +93,7 @@ ROUTES = (
         scope="reward",
         body=bodies.NewReward,
         answers={200: (bodies.Reward, "Learned and stored."), 202: (bodies.Reward, "Stored as late, but not learned.")},
-        problems=("malformed", "not-found", "conflict", "invalid", "too-large", "too-many"),
+        problems=("unknown-decision", "conflict"),
         writes=True,
     ),
     Route(
@@ -107,7 +104,6 @@ ROUTES = (
         scope="reward",
         body=bodies.NewRewards,
         answers={200: (bodies.Rewards, "An answer per item.")},
-        problems=("malformed", "not-found", "invalid", "too-large", "too-many"),
         writes=True,
     ),
     Route(
@@ -118,7 +114,7 @@ ROUTES = (
         scope="admin",
         body=bodies.NewArm,
         answers={201: (bodies.Summary, "Added.")},
-        problems=("malformed", "not-found", "conflict", "invalid", "too-large", "too-many"),
+        problems=("conflict",),
         writes=True,
     ),
     Route(
@@ -129,7 +125,7 @@ ROUTES = (
         scope="admin",
         body=bodies.ArmState,
         answers=_SUMMARY,
-        problems=("malformed", "not-found", "conflict", "invalid", "too-large", "too-many"),
+        problems=("not-found", "conflict"),
         writes=True,
     ),
     Route(
@@ -139,7 +135,6 @@ ROUTES = (
         about="Pause an experiment. It makes no decisions, but still accepts rewards and choices made elsewhere.",
         scope="admin",
         answers=_SUMMARY,
-        problems=("not-found", "too-many"),
         writes=True,
     ),
     Route(
@@ -149,7 +144,6 @@ ROUTES = (
         about="Resume a paused experiment.",
         scope="admin",
         answers=_SUMMARY,
-        problems=("not-found", "too-many"),
         writes=True,
     ),
     Route(
@@ -159,7 +153,6 @@ ROUTES = (
         about="Forget everything that an experiment has learned. Its arms and its log are kept.",
         scope="admin",
         answers=_SUMMARY,
-        problems=("not-found", "too-many"),
         writes=True,
     ),
     Route(
@@ -170,7 +163,6 @@ ROUTES = (
         scope="read",
         query=(_AFTER, _LIMIT, _FORMAT, _LEARNED),
         answers={200: ("application/x-ndjson", "One event per line, oldest first.")},
-        problems=("not-found", "invalid"),
     ),
     Route(
         method="GET",
@@ -188,7 +180,6 @@ ROUTES = (
         scope="admin",
         body=bodies.NewKey,
         answers={201: (bodies.MadeKey, "The key.")},
-        problems=("malformed", "invalid", "too-large", "too-many"),
         writes=True,
     ),
     Route(
@@ -198,7 +189,7 @@ ROUTES = (
         about="Revoke an access key. The server then rejects it.",
         scope="admin",
         answers={200: (bodies.Key, "Revoked.")},
-        problems=("not-found", "too-many"),
+        problems=("not-found",),
         writes=True,
     ),
     Route(
@@ -209,7 +200,6 @@ ROUTES = (
         scope="admin",
         query=(_AFTER,),
         answers={200: (bodies.AuditLog, "The next 1,000 entries, oldest first.")},
-        problems=("invalid",),
     ),
     Route(
         method="GET",

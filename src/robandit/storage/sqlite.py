@@ -173,7 +173,8 @@ class SqliteStore(Store):
             raise StoreError(f"{shown(self.path)} cannot be opened: {_cause(error)}; {_WRITABLE}") from error
         if not mine:
             raise StoreError(
-                f"{shown(self.path)} is used by another server: stop it first, or name another file with --store sqlite:PATH"
+                f"{shown(self.path)} is used by another server: stop it first, or name another file with --store sqlite:PATH",
+                code="store-in-use",
             )
         with _errors(self.path):
             _make_private(self.path)
