@@ -254,7 +254,7 @@ class Rewards(msgspec.Struct, kw_only=True):
 class Settings(msgspec.Struct, kw_only=True):
     """The settings with which an experiment was created."""
 
-    arms: list[str]
+    arms: tuple[str, ...]
     policy: str
     minimize: bool
     seed: int | None

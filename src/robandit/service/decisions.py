@@ -34,7 +34,11 @@ _reward = decoder(bodies.NewReward)
 
 
 async def decide(state: State, request: Request) -> Answer:
-    """Handle POST decisions."""
+    """Choose an arm.
+
+    Repeating the call with the same id gives the same answer, with the header Idempotent-Replayed: true. With arm, the call
+    records a choice that was made elsewhere.
+    """
     calls = await _received(state, request, "decision", 1)
     name = request.parameters[0]
     asked = None
@@ -56,7 +60,7 @@ async def decide(state: State, request: Request) -> Answer:
 
 
 async def reward(state: State, request: Request) -> Answer:
-    """Handle POST rewards."""
+    """Send the reward of a decision. It counts once: repeating the call changes nothing, and another value is a conflict."""
     calls = await _received(state, request, "reward", 1)
     name = request.parameters[0]
     try:
@@ -70,7 +74,7 @@ async def reward(state: State, request: Request) -> Answer:
 
 
 async def decide_batch(state: State, request: Request) -> Answer:
-    """Handle POST decisions/batch: one commit, and an answer per item."""
+    """Make up to 1,000 decisions. They are stored in one commit, and each item gets its own answer."""
     name = request.parameters[0]
     calls, items = await _items_of(state, request, "decision", _asked)
     try:
@@ -107,7 +111,7 @@ def _decision_item(made: bodies.Decision | Exception | None, replayed: bool = Fa
 
 
 async def reward_batch(state: State, request: Request) -> Answer:
-    """Handle POST rewards/batch: one commit, and an answer per item."""
+    """Send up to 1,000 rewards. They are stored in one commit, and each item gets its own answer."""
     name = request.parameters[0]
     calls, items = await _items_of(state, request, "reward", _Rewarding)
     try:
@@ -131,7 +135,7 @@ async def reward_batch(state: State, request: Request) -> Answer:
 
 
 async def explain(state: State, request: Request) -> Answer:
-    """Handle GET decisions/{id}."""
+    """Explain a decision. Shows the arms, estimates and indices right before it, and its outcome."""
     return answer(await state.explanations.explain(*request.parameters))
 
 

@@ -101,6 +101,11 @@ CODES = {
 RETRY = ((b"retry-after", b"1"),)
 
 
+def wrong_value(name: str, given: str, rule: str) -> Refusal:
+    """Return the refusal of a value that breaks a rule."""
+    return Refusal("invalid", f"{name} = {given[:40]!r} must be {rule}", parameter=name, rule=rule)
+
+
 def problem(code: str, detail: str, **fields: Any) -> Problem:
     """Return a problem. Characters that cannot be seen are escaped."""
     status = CODES[code].status
