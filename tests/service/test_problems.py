@@ -189,6 +189,7 @@ TWICE = {
     b'{"id": "x", "value": 1, "\\u0076alue": 2}': "value is given twice: send each field once",
     b'{"id": "x", "v\\u0061lu\\u0065" : 1, "\\u0076alue": 2}': "value is given twice: send each field once",
     b'{"id": "x", "id": "\\u004A", "value": 2}': "id is given twice: send each field once",
+    b'{"id": "x", "value": "1", "value": 2}': "value is given twice: send each field once",
 }
 
 
@@ -361,6 +362,27 @@ def test_a_misspelled_field(local):
     assert batch.json["items"][0]["problem"]["detail"] == (
         "field 'values' is not known (did you mean value?): there are id, value"
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "parameter", "rule"),
+    [
+        ({"arms": ["a", 5]}, "arms[1]", "a string (1 to 100 characters, without control characters)"),
+        (
+            {"arms": []},
+            "arms",
+            "an array (1 to 1,000 items) of string (1 to 100 characters, without control characters)",
+        ),
+        ({"arms": ["a"], "max_open": 0}, "max_open", "an integer (1 to 1,000,000) or null"),
+        ({"arms": ["a"], "on_expiry": "stop"}, "on_expiry", 'a number (-1e150 to 1e150) or "drop"'),
+        ({"policy": None}, "arms", "given"),
+        ({"arms": ["a"], "more": 1, "other": 2}, "more", "a known field"),
+        ([], None, "an object"),
+    ],
+)
+def test_a_body_that_breaks_a_rule_names_the_field_and_the_rule(local, body, parameter, rule):
+    problem = check(local.call("PUT", "/v1/experiments/q", body), 422, "invalid")
+    assert (problem.get("parameter"), problem["rule"]) == (parameter, rule)
 
 
 def test_calls_without_a_body_refuse_one(local):

@@ -183,7 +183,8 @@ class BaseEngine(ABC):
         difference = None if known is None else known.settings.first_difference(asked)
         if difference is not None:
             raise Conflict(
-                f"experiment {name!r} exists with other settings ({difference}): use another name, or delete it first"
+                f"experiment {name!r} exists with other settings ({difference}): use another name, or delete it first",
+                parameter="name",
             )
         if known is None and len(self.experiments) >= MOST_EXPERIMENTS:
             raise Conflict(f"there are {MOST_EXPERIMENTS:,} experiments, the most that are possible: delete some")

@@ -164,7 +164,8 @@ class Experiment:
                 return _same_request(made, names, arm, context)
             if self.is_open(id) or (self.has_archive and self._has_ended(id)):
                 raise Conflict(
-                    f"decision {formatted(id)} was made before, and is archived: use a new id for a new decision"
+                    f"decision {formatted(id)} was made before, and is archived: use a new id for a new decision",
+                    parameter="id",
                 )
             if self.bandit.may_issue(id):
                 raise invalid("id", id, "an id that is not of the form of this server's own", hint="choose another one")
@@ -260,7 +261,9 @@ class Experiment:
         """Add an arm."""
         name = checked_arm(arm)
         if name in self.bandit.states:
-            raise Conflict(f"arm {name!r} exists and is {self.bandit.states[name]}: choose another name")
+            raise Conflict(
+                f"arm {name!r} exists and is {self.bandit.states[name]}: choose another name", parameter="arm"
+            )
         if len(self.bandit.arms) >= MOST_ARMS:
             raise Conflict(f"experiment {self.name!r} has {MOST_ARMS:,} arms, the most that are possible")
         return self._record("", events.ArmAdded(arm=name))
@@ -275,7 +278,9 @@ class Experiment:
         if present == state:
             return None
         if present == "retired":
-            raise Conflict(f"arm {arm!r} is retired and cannot come back: add an arm with another name")
+            raise Conflict(
+                f"arm {arm!r} is retired and cannot come back: add an arm with another name", parameter="arm"
+            )
         changes: dict[str, Any] = {
             "active": events.ArmResumed,
             "paused": events.ArmPaused,
@@ -488,7 +493,8 @@ def _same_request(made: Recorded, among: tuple[str, ...] | None, arm: str | None
     same = first.among == among and given == arm and _canonical(first.context) == _canonical(context)
     if not same:
         raise Conflict(
-            f"decision {formatted(made.event.id)} was made before with another body: use a new id for a new decision"
+            f"decision {formatted(made.event.id)} was made before with another body: use a new id for a new decision",
+            parameter="id",
         )
     return made
 
@@ -503,6 +509,7 @@ def _same_value(earlier: Recorded, id: str, value: float) -> Recorded:
     known: Any = earlier.payload
     if known.value != value:
         raise Conflict(
-            f"decision {formatted(id)} has the reward {known.value!r}, not {value!r}: a decision has one reward"
+            f"decision {formatted(id)} has the reward {known.value!r}, not {value!r}: a decision has one reward",
+            parameter="value",
         )
     return earlier
