@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from robandit.service.interface import PROBLEMS, Call, Field, Reply, default_of, interface, kind_of
-from robandit.service.problems import STATUS
+from robandit.service.decoding import kind_of
+from robandit.service.interface import Call, Field, Reply, default_of, interface
+from robandit.service.problems import CODES
 
 PAGE = Path(__file__).parent / "reference" / "service.md"
 WIDTH = 132
@@ -43,7 +44,8 @@ what an answer means.
 ## Problems
 
 The answer to a call that fails is a [Problem](#problem) in `application/problem+json` (RFC 9457). `detail` is a sentence for
-people, and `code` is a word for programs:
+people, and `code` is a word for programs. A code keeps its meaning and its status. Versions may add codes: treat an unknown one by
+its status.
 
 | status | code | when, and what to do |
 | --- | --- | --- |
@@ -62,7 +64,7 @@ def markdown() -> str:
                 f"| [{_title(call)}](#{_anchor(_title(call))}) | {call.title} | {call.scope or 'no key'} |"
                 for call in calls
             ),
-            problems=_lines(f"| {status} | `{code}` | {PROBLEMS[code]} |" for code, (status, _) in STATUS.items()),
+            problems=_lines(f"| {status} | `{code}` | {about} |" for code, (status, about) in CODES.items()),
         )
     ]
     for topic, chosen in known.topics.items():
@@ -78,7 +80,7 @@ def _call(call: Call) -> str:
     parts = [f"### {_title(call)}", _wrapped(" ".join(filter(None, (f"{call.title}.", call.about, needs))))]
     parts += [_table([field for field in call.parameters if not field.required], "query")]
     parts += [_table(call.fields, "body", required=True), _replies(call.replies)]
-    codes = ", ".join(f"{STATUS[code][0]} `{code}`" for code in call.problems)
+    codes = ", ".join(f"{CODES[code].status} `{code}`" for code in call.problems)
     key = ' -H "Authorization: Bearer $KEY"' if call.scope else ""
     parts += [_wrapped(f"Problems: {codes}."), f"```sh\ncurl{key} {call.example}\n```"]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -29,7 +29,8 @@
         └── NewerFile                written by a newer Robandit
 
 Every error leaves the object that raised it unchanged. An error about one value has the attributes ``parameter`` (the name),
-``value`` and ``rule`` (what the value must be). In other errors they are None.
+``value`` and ``rule`` (what the value must be). In other errors they are None. ``code`` is a word for programs, which does not
+change between versions: the codes of the decision service, and those of errors that commands tell apart. Otherwise, it is None.
 
 Live bandits issue four warnings: `AssumptionWarning`, at most once by a bandit and its saved copies together; `DriftWarning`, once
 per alarm; `CompilationWarning`, at most once; `ExpiryWarning`, when more than 20 % of the decisions have expired.
@@ -110,9 +111,13 @@ class NotApplicable(InvalidInput):
 class HorizonReached(RobanditError):
     """A policy that must know the number of pulls in advance has made all of them."""
 
+    code = "horizon-reached"
+
 
 class UnknownArm(RobanditError, KeyError):
     """An arm that the bandit does not have."""
+
+    code = "invalid"
 
     def __str__(self) -> str:
         """Return the message; KeyError would return its repr."""
@@ -122,13 +127,19 @@ class UnknownArm(RobanditError, KeyError):
 class UnavailableArm(RobanditError):
     """No arm can be chosen: all arms, or all arms that a choice allows, are paused or retired."""
 
+    code = "no-arm"
+
 
 class DecisionError(RobanditError):
     """A decision that is unknown, already rewarded or expired."""
 
+    code = "conflict"
+
 
 class StoreError(RobanditError):
     """The store of the decision service cannot be opened, read or written, or another server uses it."""
+
+    code = "unavailable"
 
 
 class StoreUnavailable(StoreError):

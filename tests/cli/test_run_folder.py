@@ -28,10 +28,10 @@ def test_another_experiment_in_the_folder_is_rejected_with_the_option_that_helps
     for words in (("run", "two.toml"), ("plan", "two.toml")):
         message = typed(*words, cwd=tmp_path, code=1)[1]
         assert message.startswith("robandit: two was made with other policies (UCB1 there, UCB1(scale=2.0) here); ")
-        assert message.endswith("; give another with --out FOLDER, or remove two\n")
+        assert message.endswith("; name another folder with --out FOLDER, or remove two\n")
     spec.write_text(SPEC.replace("replications = 2", "replications = 1"))
     message = typed("run", "two.toml", cwd=tmp_path, code=1)[1]
-    assert message.endswith(": use at least 2, or give another with --out FOLDER, or remove two\n")
+    assert message.endswith(": use at least 2, or name another folder with --out FOLDER, or remove two\n")
 
 
 def test_what_is_no_run_folder_is_not_to_be_removed(tmp_path):
@@ -40,11 +40,11 @@ def test_what_is_no_run_folder_is_not_to_be_removed(tmp_path):
     (tmp_path / "two" / "thesis.tex").touch()
     message = typed("run", "two.toml", cwd=tmp_path, code=1)[1]
     assert message.endswith(
-        "two is not a run folder and not empty (it has thesis.tex): give another with --out FOLDER\n"
+        "two is not a run folder and not empty (it has thesis.tex): name another folder with --out FOLDER\n"
     )
     (tmp_path / "file").touch()
     message = typed("run", "two.toml", "--out", "file", cwd=tmp_path, code=1)[1]
-    assert message == "robandit: file is a file: give another with --out FOLDER for the run\n"
+    assert message == "robandit: file is a file: name another folder with --out FOLDER\n"
 
 
 def test_other_errors_are_as_they_were():

@@ -11,10 +11,12 @@ from robandit_client.http import Broken, Response, Stale, parsed
 from robandit_client.wires import finished
 
 
-def answered(status=200, body=None, problem=None, reusable=True, parameter=None, rule=None, **headers):
+def answered(
+    status=200, body=None, problem=None, reusable=True, parameter=None, rule=None, code="added later", **headers
+):
     if problem is not None:
         headers["content-type"] = "application/problem+json"
-        body = {"detail": problem, "status": status, "code": "of-the-service", "parameter": parameter, "rule": rule}
+        body = {"detail": problem, "status": status, "code": code, "parameter": parameter, "rule": rule}
     return Response(status, {"content-type": "application/json"} | headers, json.dumps(body).encode(), reusable)
 
 

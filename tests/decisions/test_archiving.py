@@ -10,6 +10,7 @@ import pytest
 
 from helpers.amount import amount
 from helpers.killing import Killing
+from helpers.raising import raises
 from helpers.serving import Clock
 from helpers.stores import all_events, opened, reading
 from robandit.decisions import archiving
@@ -199,9 +200,9 @@ def test_ids_of_archived_decisions(tmp_path, folder):
         engine = await begin()
         experiment = engine.find("e")
         for id in ("open", "ends later", own):
-            with pytest.raises(Conflict, match="was made before, and is archived: use a new id"):
+            with raises(Conflict, parameter="id"):
                 experiment.decide(id)
-        with pytest.raises(NotFound, match="decision 'forgotten' is not known"):
+        with raises(NotFound, code="unknown-decision"):
             experiment.reward("forgotten", 1.0)
         assert experiment.reward("ends later", 2.0).replayed
         assert not experiment.reward("open", 3.0).replayed

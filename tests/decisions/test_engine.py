@@ -11,6 +11,7 @@ import pytest
 
 from helpers.engines import SETTINGS
 from helpers.engines import running_engine as running
+from helpers.raising import raises
 from helpers.serving import Clock
 from helpers.stores import everything, opened
 from robandit.decisions import engine as engines
@@ -220,7 +221,7 @@ def test_creating_again(path):
                 engine.create("e/f", **SETTINGS)
             with pytest.raises(InvalidInput):
                 engine.create("f", **SETTINGS | {"policy": "HTINF()"})
-            with pytest.raises(NotFound, match="there is no experiment 'f': create it"):
+            with raises(NotFound, code="unknown-experiment"):
                 engine.find("f")
             unseeded = engine.create("g", **SETTINGS | {"seed": None})[0]
             assert engine.create("g", **SETTINGS | {"seed": None}) == (unseeded, False)

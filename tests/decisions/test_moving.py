@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from helpers.killing import Killing
+from helpers.raising import raises
 from helpers.stores import all_events, everything, opened, reading
 from robandit.decisions import moving
 from robandit.decisions.moving import Moved, move
@@ -106,7 +107,7 @@ def test_a_target_with_data_is_refused_and_stays_as_it_is(golden, target):
 
 def test_a_source_that_a_server_uses_is_refused(golden, target, tmp_path):
     moved(golden, target)
-    with opened(target), pytest.raises(StoreError, match=r"is used by another server.*: stop"):
+    with opened(target), raises(StoreError, code="store-in-use"):
         moved(target, f"sqlite:{tmp_path / 'second.db'}")
     assert not (tmp_path / "second.db").exists()
 

@@ -9,6 +9,7 @@ import pytest
 
 from helpers.amount import amount
 from helpers.engines import running_replica as running
+from helpers.raising import raises
 from helpers.tcp_proxy import TcpProxy
 from robandit.decisions import replica as replicas
 from robandit.decisions.experiment import EXPIRED_AT_ONCE
@@ -68,14 +69,14 @@ def test_what_one_stores_the_other_knows(postgres_url, without_pulses):
         async with running(postgres_url) as one, running(postgres_url) as two:
             assert await made(one) == (1, True)
             assert await made(two) == (1, False)
-            with pytest.raises(Conflict, match="exists with other settings"):
+            with raises(Conflict, parameter="name"):
                 await made(two, minimize=True)
             first = await decide(one, "x")
             again = await decide(two, "x")
             assert (again.event, again.replayed) == (first.event, True)
             learned = await reward(two, "x", 2.0)
             assert (await reward(one, "x", 2.0)).event == learned.event
-            with pytest.raises(Conflict, match=r"has the reward 2.0, not 3.0"):
+            with raises(Conflict, parameter="value"):
                 await reward(one, "x", 3.0)
             with pytest.raises(NotFound):
                 await reward(one, "never made", 3.0)
@@ -160,7 +161,7 @@ def test_an_experiment_that_another_removes_can_be_made_with_other_settings(post
             await decide(two)
             await one.delete("e", "k")
             assert await made(two, arms=["x"]) == (2, True)
-            with pytest.raises(Conflict, match="exists with other settings"):
+            with raises(Conflict, parameter="name"):
                 await made(one)
 
     run(test())

@@ -74,7 +74,7 @@ def test_another_spec_is_refused_for_the_same_folder(ran, tmp_path):
     (tmp_path / "other.toml").write_text(SPEC.replace("seed = 3", "seed = 4"))
     _, said = typed("run", "other.toml", "--out", str(folder / "small"), cwd=tmp_path, code=1)
     assert "seed" in said
-    assert "give another with --out FOLDER" in said
+    assert "name another folder with --out FOLDER" in said
 
 
 def test_results_are_shown_and_exported(ran):

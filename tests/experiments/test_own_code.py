@@ -357,7 +357,9 @@ def test_other_code_is_refused_by_name(lab):
     for command in ("run", "plan"):
         err = typed(command, "caps.toml", cwd=folder, code=1)[1]
         assert f"caps was made with other code: the module {widths} changed (SHA-256 " in err
-        assert err.endswith("To continue, restore the module, or give another with --out FOLDER, or remove caps\n")
+        assert err.endswith(
+            "To continue, restore the module, or name another folder with --out FOLDER, or remove caps\n"
+        )
     out = typed("results", "show", "caps", "--import", mine, cwd=folder)[0]
     assert f"The numbers are those of the code of the run, but the module {widths} changed" in out
     assert (folder / "caps" / "run.json").read_bytes() == before

@@ -10,6 +10,7 @@ from mpmath import mp, mpf
 from scipy import stats
 
 from helpers.law_examples import LAWS
+from helpers.raising import raises
 from robandit.errors import InvalidInput
 from robandit.laws import (
     Burr,
@@ -197,5 +198,5 @@ def test_rvs():
     ("options", "name"), [({"size": -1}, "size"), ({"size": (2, 1.5)}, "size"), ({"random_state": "x"}, "random_state")]
 )
 def test_rvs_rejects(options, name):
-    with pytest.raises(InvalidInput, match=f"{name} = .* must be an integer"):
+    with raises(InvalidInput, parameter=name, rule="an integer"):
         Pareto(1.5).rvs(**options)

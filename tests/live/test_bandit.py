@@ -13,6 +13,7 @@ import pytest
 import robandit as rb
 from helpers.live_bandits import ARMS, QUICK, lived, loss, next_decisions
 from helpers.own_policies import Exp3, Greedy, chance
+from helpers.raising import raises
 from references.slow_adar_ucb import SlowAdaRUCB
 from robandit.errors import (
     DecisionError,
@@ -228,7 +229,7 @@ def test_a_batch_of_decisions_is_accepted_or_rejected_together():
     for decisions, match in [([a, b.id, a.id], "decision '.*-0' is given twice"), ([a, 99], "99 is not known")]:
         with pytest.raises(DecisionError, match=match):
             bandit.reward_many(decisions, [-1.0] * len(decisions))
-    with pytest.raises(DecisionError, match="99"):
+    with raises(DecisionError, parameter="decision"):
         bandit.expire(a, 99)
     with pytest.raises(InvalidReward):
         bandit.reward(a, math.nan)
@@ -318,38 +319,28 @@ def test_rewards_without_a_choice_are_rejected_for_weighted_policies():
 
 
 @pytest.mark.parametrize(
-    ("arm", "reward", "error", "match"),
+    ("arm", "reward", "error", "rule"),
     [
-        ("us", math.nan, InvalidReward, "reward = nan must be"),
-        ("us", math.inf, InvalidReward, "reward = inf .*finite cost"),
-        ("us", -math.inf, InvalidReward, "reward = -inf"),
-        ("us", np.float32("nan"), InvalidReward, "reward = nan must be"),
-        ("us", "3", InvalidReward, "reward = '3' must be a number"),
-        ("us", None, InvalidReward, "reward = None"),
-        ("us", 1j, InvalidReward, "reward = 1j"),
-        ("us", [1.0], InvalidReward, r"reward = \[1.0\]"),
-        ("us", 1e200, InvalidReward, r"1e\+200 must be within \+-1e\+150"),
-        ("us", -2e150, InvalidReward, r"-2e\+150 must be within"),
-        ("us", 10**400, InvalidReward, r"within \+-1e\+150"),
-        ("us", Fraction(-(10**400)), InvalidReward, r"within \+-1e\+150"),
-        ("mars", -1.0, UnknownArm, "arm 'mars' is unknown: this bandit has 'eu', 'us', 'asia'"),
-        (0, -1.0, UnknownArm, "arm 0 is unknown"),
-        (None, -1.0, UnknownArm, "arm None"),
-        (["us"], -1.0, UnknownArm, r"arm \['us'\] is unknown"),
-        (math.nan, -1.0, UnknownArm, "arm nan"),
+        *(
+            ("us", value, InvalidReward, "a finite number")
+            for value in (math.nan, math.inf, -math.inf, np.float32("nan"))
+        ),
+        *(("us", value, InvalidReward, "a number") for value in ("3", None, 1j, [1.0])),
+        *(("us", value, InvalidReward, "within +-1e+150") for value in (1e200, -2e150, 10**400, Fraction(-(10**400)))),
+        *((arm, -1.0, UnknownArm, "one of 'eu', 'us', 'asia'") for arm in ("mars", 0, None, ["us"], math.nan)),
     ],
     ids=repr,
 )
 @pytest.mark.parametrize("policy", [QUICK, rb.UCB1()], ids=lambda p: p.label)
-def test_invalid_input_changes_nothing(policy, arm, reward, error, match):
+def test_invalid_input_changes_nothing(policy, arm, reward, error, rule):
     bandit = lived(policy)
     decision = bandit.decide()
     bandit.select()
     estimates, before = repr(bandit.estimates()), bandit.to_bytes()
-    with pytest.raises(error, match=match):
+    with raises(error, parameter="arm" if error is UnknownArm else "reward", rule=rule):
         bandit.update(arm, reward)
     if error is InvalidReward:
-        with pytest.raises(error, match=match):
+        with raises(error, parameter="reward", rule=rule):
             bandit.reward(decision, reward)
     assert repr(bandit.estimates()) == estimates
     assert bandit.to_bytes() == before
@@ -368,50 +359,32 @@ def test_every_kind_of_real_number_is_a_reward():
 
 
 @pytest.mark.parametrize(
-    ("arms", "match"),
+    ("arms", "rule"),
     [
-        ([], r"arms = \[\] must be a list of at least one arm"),
-        (["a", "b", "a"], "arm = 'a' must be given once"),
-        ([1, True], "must be given once"),
-        ([1, np.float64(1.0)], "must be given once"),
-        ("ab", "arms = 'ab' must be a list of names"),
-        (b"ab", "must be a list of names"),
-        (3, "arms = 3 must be a list"),
-        (None, "arms = None must be a list"),
-        ([math.nan, "a"], "arm = nan must be"),
-        ([math.inf, "a"], "arm = inf must be"),
-        ([("x", math.nan), "a"], "arm = nan must be"),
-        ([{"x": 1}, "a"], "arm = {'x': 1} must be"),
-        ([{1, 2}, "a"], "arm = .* must be a string, a finite number"),
-        ([NotImplemented, "a"], "arm = .* must be a string, a finite number"),
-        ([b"x", "a"], "arm = b'x' must be"),
-        ([1j, "a"], "arm = 1j must be"),
-        ([2**64, "a"], "up to 64 bits"),
-        (["\ud800", "a"], "arm = .* must be a string, a finite number"),
-        ([np.zeros(2), "a"], "arm = .* must be a string, a finite number"),
+        ([], "a list of at least one arm"),
+        *((arms, "given once") for arms in (["a", "b", "a"], [1, True], [1, np.float64(1.0)])),
+        *((arms, "a list of names") for arms in ("ab", b"ab", 3, None)),
+        *(
+            ([arm, "a"], "a string, a finite number of up to 64 bits")
+            for arm in (math.nan, math.inf, ("x", math.nan), {"x": 1}, {1, 2}, NotImplemented, b"x", 1j, 2**64)
+        ),
+        *((arms, "a string, a finite number") for arms in (["\ud800", "a"], [np.zeros(2), "a"])),
     ],
     ids=repr,
 )
-def test_bad_arms(arms, match):
-    with pytest.raises(InvalidInput, match=match):
+def test_bad_arms(arms, rule):
+    with raises(InvalidInput, rule=rule):
         rb.Bandit(arms)
 
 
 @pytest.mark.parametrize(
-    ("given", "match"),
-    [
-        ({"policy": rb.UCB1}, r"did you mean UCB1\(\)"),
-        ({"policy": "UCB1"}, "policy = 'UCB1' must be a policy"),
-        ({"seed": -1}, "seed = -1 must be an integer >= 0"),
-        ({"seed": 1.5}, "seed = 1.5"),
-        ({"seed": True}, "seed = True"),
-        ({"seed": "x"}, "seed = 'x'"),
-    ],
+    ("parameter", "value"),
+    [("policy", rb.UCB1), ("policy", "UCB1"), ("seed", -1), ("seed", 1.5), ("seed", True), ("seed", "x")],
     ids=repr,
 )
-def test_bad_policies_and_seeds(given, match):
-    with pytest.raises(InvalidInput, match=match):
-        rb.Bandit(ARMS, **given)
+def test_bad_policies_and_seeds(parameter, value):
+    with raises(InvalidInput, parameter=parameter):
+        rb.Bandit(ARMS, **{parameter: value})
 
 
 class Unfinished(Greedy):
@@ -441,12 +414,10 @@ def test_a_decision_of_another_bandit_is_rejected():
     assert len(one.open) == 1
 
 
-@pytest.mark.parametrize(
-    ("arms", "rewards", "says"), [("ab", [1.0, 2.0], "arms = 'ab'"), (["a"], 1.0, "rewards = 1.0")]
-)
-def test_bulk_that_is_not_a_list(arms, rewards, says):
+@pytest.mark.parametrize(("arms", "rewards", "parameter"), [("ab", [1.0, 2.0], "arms"), (["a"], 1.0, "rewards")])
+def test_bulk_that_is_not_a_list(arms, rewards, parameter):
     bandit = rb.Bandit(["a", "b"], rb.UCB1())
-    with pytest.raises(InvalidInput, match=f"{says} must be a list"):
+    with raises(InvalidInput, parameter=parameter, rule="a list"):
         bandit.update_many(arms, rewards)
 
 
@@ -501,7 +472,7 @@ def test_open_decisions_have_a_time_and_a_limit():
         bandit.decide()
     assert bandit.to_bytes() == before
     again = rb.Bandit.from_bytes(before, clock=lambda: next(times))
-    with pytest.raises(DecisionError, match="max_open = 3"):
+    with raises(DecisionError, parameter="max_open"):
         again.decide()
     assert bandit.expire(older_than=timedelta(seconds=130)) == 1, "at 180, the limit is 50"
     assert [d.time for d in bandit.open] == [60.0, 120.0]
@@ -513,18 +484,18 @@ def test_open_decisions_have_a_time_and_a_limit():
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, "10", True])
 def test_a_bad_limit(limit):
-    with pytest.raises(InvalidInput, match=r"max_open = .* must be"):
+    with raises(InvalidInput, parameter="max_open"):
         rb.Bandit(ARMS, rb.UCB1(), max_open=limit)
 
 
 @pytest.mark.parametrize("name", ["log", "clock"])
 def test_what_is_not_a_function(name):
-    with pytest.raises(InvalidInput, match=f"{name} = 5 must be a function"):
+    with raises(InvalidInput, parameter=name, rule="a function"):
         rb.Bandit(ARMS, rb.UCB1(), **{name: 5})
 
 
 def test_a_negative_time_span():
-    with pytest.raises(InvalidInput, match=r"older_than = .* must be at least 0"):
+    with raises(InvalidInput, parameter="older_than", rule="at least 0"):
         rb.Bandit(ARMS, rb.UCB1()).expire(older_than=timedelta(days=-1))
 
 
@@ -538,7 +509,7 @@ def test_a_bad_time_span(span):
 def test_a_bad_clock(now):
     bandit = rb.Bandit(ARMS, rb.UCB1(), clock=lambda: now)
     before = bandit.to_bytes()
-    with pytest.raises(InvalidInput, match=r"clock\(\) = .* must be"):
+    with raises(InvalidInput, parameter="clock()"):
         bandit.decide()
     assert bandit.to_bytes() == before
 

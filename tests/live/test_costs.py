@@ -7,6 +7,7 @@ import pytest
 
 import robandit as rb
 from helpers.live_bandits import ARMS, QUICK
+from helpers.raising import raises
 from robandit.errors import AssumptionWarning, InvalidInput
 
 POLICIES = [rb.UCB1(), QUICK, rb.AdaKLUCB(), rb.EpsilonGreedy(), rb.OptTINF()]
@@ -72,5 +73,5 @@ def test_saved_files_have_the_users_sign():
 
 @pytest.mark.parametrize("value", [1, 0, None, "yes", "true", 1.0])
 def test_only_true_and_false_are_signs(value):
-    with pytest.raises(InvalidInput, match=r"minimize = .* must be True or False"):
+    with raises(InvalidInput, parameter="minimize", rule="True or False"):
         rb.Bandit(["a", "b"], rb.UCB1(), minimize=value)

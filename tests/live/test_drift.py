@@ -8,6 +8,7 @@ import pytest
 
 import robandit as rb
 from helpers.live_bandits import ARMS
+from helpers.raising import raises
 from robandit.errors import DriftWarning, InvalidInput, NotApplicable
 from robandit.live.memory import WATCHED, Memory
 
@@ -130,7 +131,7 @@ def test_a_bandit_that_probes_or_restarts(drift, wrapped, minimize):
 
 
 def test_what_cannot_be_wrapped():
-    with pytest.raises(InvalidInput, match="drift = 'forget' must be"):
+    with raises(InvalidInput, parameter="drift"):
         rb.Bandit(ARMS, drift="forget")
     with pytest.raises(NotApplicable, match="a probe is not its choice"):
         rb.Bandit(ARMS, rb.OptTINF(), drift="restart")

@@ -8,6 +8,7 @@ import pytest
 import robandit as rb
 from helpers.live_bandits import ARMS, lived
 from helpers.own_policies import Exp3
+from helpers.raising import raises
 from robandit.diagnostics.diagnosis import diagnose
 from robandit.errors import DecisionError, HorizonReached, InvalidInput, UnknownArm
 from robandit.live import events
@@ -108,7 +109,7 @@ def test_paused_and_retired_arms_may_be_given(change):
     assert again.to_bytes() == bandit.to_bytes()
     assert bandit.select() != "us"
     forged = json.loads(json.dumps(log[1].to_dict())) | {"given": False, "id": "k3m9-0"}
-    with pytest.raises(InvalidInput, match="an arm that is active"):
+    with raises(InvalidInput, parameter="arm"):
         again.apply(forged)
 
 
@@ -133,7 +134,7 @@ def test_weighted_policies_refuse_a_given_arm(policy):
 def test_given_arms_that_are_refused_change_nothing():
     bandit = rb.Bandit([*ARMS, None], rb.UCB1(), max_open=2)
     before = bandit.to_bytes()
-    with pytest.raises(UnknownArm, match="'mars' is unknown"):
+    with raises(UnknownArm, parameter="arm"):
         bandit.decide(arm="mars")
     with pytest.raises(UnknownArm):
         bandit.decide(arm=["eu"])
@@ -149,7 +150,7 @@ def test_max_open_counts_given_arms():
     bandit.decide()
     before = bandit.to_bytes()
     for arms in ({"arm": "eu"}, {}):
-        with pytest.raises(DecisionError, match="2 decisions are open, and max_open = 2") as raised:
+        with raises(DecisionError, parameter="max_open") as raised:
             bandit.decide(**arms)
         assert raised.value.parameter == "max_open"
     assert bandit.to_bytes() == before
@@ -173,7 +174,7 @@ def test_a_horizon_counts_given_arms():
 def test_an_invalid_clock_is_refused(time):
     bandit = rb.Bandit(ARMS, rb.UCB1(), clock=lambda: time)
     before = bandit.to_bytes()
-    with pytest.raises(InvalidInput, match=r"clock\(\)"):
+    with raises(InvalidInput, parameter="clock()"):
         bandit.decide(arm="eu")
     assert bandit.to_bytes() == before
 

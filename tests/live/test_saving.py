@@ -18,6 +18,7 @@ import pytest
 import robandit as rb
 from helpers.live_bandits import QUICK, lived, next_decisions
 from helpers.own_policies import Exp3, Greedy
+from helpers.raising import raises
 from robandit.errors import CorruptFile, DecisionError, FileError, InvalidInput, NewerFile
 from robandit.live import saving
 from robandit.live.saving import HEADER, MAGIC
@@ -42,9 +43,9 @@ def test_a_loaded_bandit_goes_on(policy, pulls, tmp_path):
     assert copy.select() == bandit.select()
     for each in (bandit, copy):
         each.reward(decisions[2], -3.0)
-        with pytest.raises(DecisionError, match="-1' is closed"):
+        with raises(DecisionError, parameter="decision", rule="an open decision"):
             each.reward(decisions[1].id, -3.0)
-        with pytest.raises(DecisionError, match="-2' is closed"):
+        with raises(DecisionError, parameter="decision", rule="an open decision"):
             each.reward(decisions[2].id, -3.0)
     assert copy.to_bytes() == bandit.to_bytes()
     assert copy.decide()[1:3] == bandit.decide()[1:3]
@@ -244,7 +245,7 @@ def test_a_subclass_stays_one(duplicate):
 
 @pytest.mark.parametrize("data", [None, 3, "robandit", ["robandit"]], ids=repr)
 def test_what_is_not_bytes_is_rejected(data):
-    with pytest.raises(InvalidInput, match=r"data = .* must be bytes that to_bytes\(\) returned") as caught:
+    with raises(InvalidInput, parameter="data", rule="bytes that to_bytes() returned") as caught:
         rb.Bandit.from_bytes(data)
     assert caught.value.parameter == "data"
 

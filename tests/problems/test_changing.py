@@ -12,6 +12,7 @@ import pytest
 import robandit as rb
 from helpers.invalid import assert_invalid
 from helpers.own_policies import STATES, Recorder
+from helpers.raising import raises
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.experiments.notation import problem_from
 from robandit.laws import Gaussian, Mixture, Pareto
@@ -226,5 +227,5 @@ def test_invalid_arguments():
 def test_a_run_must_reach_the_first_change():
     problem = rb.problems.changing("swap", rb.problems.gaussian(means=[0.0, -1.0]), at=500)
     rb.simulate(rb.UCB1(), problem, 501, replications=1, seed=0, progress=False)
-    with pytest.raises(InvalidInput, match="horizon = 500 must be above 500, the pulls before the first change"):
+    with raises(InvalidInput, parameter="horizon", rule="above 500, the pulls before the first change"):
         rb.simulate(rb.UCB1(), problem, 500, replications=1, seed=0, progress=False)

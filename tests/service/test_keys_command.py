@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from helpers.raising import raises
 from helpers.serving import Local, Server
 from robandit import cli
 from robandit.errors import InvalidInput, NotFound, RobanditError, StoreError
@@ -146,7 +147,7 @@ def test_keys_of_a_running_server(typed, tmp_path, monkeypatch):
 
 
 def test_a_port_is_an_integer_up_to_65535(typed, tmp_path):
-    with pytest.raises(InvalidInput, match="--port = 99999 must be an integer from 0 to 65535"):
+    with raises(InvalidInput, parameter="--port", rule="an integer from 0 to 65535"):
         typed("serve", "--port", "99999", "--store", f"sqlite:{tmp_path}/r.db")
 
 

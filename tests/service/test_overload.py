@@ -8,8 +8,7 @@ import sys
 import threading
 import time
 
-import pytest
-
+from helpers.raising import raises
 from helpers.serving import Local, Server, exchange
 from helpers.stores import check_integrity
 from helpers.typed import typed
@@ -205,7 +204,7 @@ def test_a_server_under_load(tmp_path):
         assert str(path) in second.stderr
         assert "is used by another server: stop it first" in second.stderr
         assert "Traceback" not in second.stderr
-        with pytest.raises(StoreError, match="is used by another server"):
+        with raises(StoreError, code="store-in-use"):
             open_store(f"sqlite:{path}")
 
         # A backup under load has all that was acknowledged before it began.

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from helpers.ports import free_port
+from helpers.raising import raises
 from helpers.stores import event, everything, key, opened
 from robandit.errors import CorruptFile, InvalidInput, StoreError, StoreUnavailable
 from robandit.storage import connections, open_store
@@ -55,7 +56,7 @@ class TestPostgres(SharedContract):
 
 @pytest.mark.parametrize("location", ["postgresql://[", "postgresql://host/db?unknown=1", "postgres://h/%zz"])
 def test_invalid_addresses_are_refused_with_the_rule(location):
-    with pytest.raises(InvalidInput, match=r"must be sqlite:PATH.* or postgresql://USER@HOST/DATABASE"):
+    with raises(InvalidInput, parameter="store", rule="or postgresql://USER@HOST/DATABASE"):
         open_store(location)
 
 

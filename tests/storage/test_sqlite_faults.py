@@ -13,6 +13,7 @@ import pytest
 
 from helpers.amount import amount
 from helpers.disks import Disk, mounted
+from helpers.raising import raises
 from helpers.stores import (
     check_integrity,
     check_whole,
@@ -496,5 +497,5 @@ def test_a_file_with_two_names_is_refused(path):
 
 @pytest.mark.parametrize("location", ["sqlite::memory:", "sqlite:file:x?mode=memory", "sqlite:"])
 def test_only_paths_of_files_are_locations(location):
-    with pytest.raises(RobanditError, match="must be sqlite:PATH, the path of a file"):
+    with raises(RobanditError, parameter="store", rule="sqlite:PATH, the path of a file"):
         open_store(location)

@@ -25,11 +25,11 @@ LONGEST_DETAIL = 600  # of a message of the service
 _ERRORS: dict[int, type[RobanditError]] = {404: NotFound, 409: Conflict, 429: Overloaded}
 
 _WAYS_OUT = {
-    "send the header Authorization: Bearer KEY": "pass it to Client(url, key)",
-    "check the header Authorization: Bearer KEY": "check the key that you passed to Client(url, key)",
-    "create it with PUT /v1/": "create it with client.create(name, arms), or with PUT /v1/",
+    "no-key": "pass a key to Client(url, key)",
+    "unknown-key": "check the key that you passed to Client(url, key)",
+    "unknown-experiment": "create it with client.create(name, arms)",
 }
-"""What the service advises callers over HTTP to do, and what to do with the client."""
+"""What to do with the client about some codes of the service, whose own advice is for callers over HTTP."""
 
 
 def decoded(body: bytes) -> Any:
@@ -52,22 +52,21 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def error_of(status: int, problem: Any) -> RobanditError:
-    """Return the error that stands for a problem of the service."""
+    """Return the error that stands for a problem of the service. Its class follows from the status, not the code."""
     fields = _fields(problem)
-    detail = fields.get("detail")
-    if not is_text(detail) or not is_text(fields.get("code")):
+    detail, code, parameter, rule = (
+        text if is_text(text := fields.get(name)) else None for name in ("detail", "code", "parameter", "rule")
+    )
+    if detail is None or code is None:
         raise Unexpected(f"a problem with the status {status}, without the fields detail and code")
     detail = visible(detail[:LONGEST_DETAIL])
-    for over_http, with_client in _WAYS_OUT.items():
-        detail = detail.replace(over_http, with_client)
+    if code in _WAYS_OUT:
+        detail = f"{detail}. In Python: {_WAYS_OUT[code]}"
     if status >= 500:
-        return ServiceUnavailable(detail)
+        return ServiceUnavailable(detail, code=code)
     if status in (401, 403):
-        return AccessDenied(detail, parameter="key")
-    if status in _ERRORS:
-        return _ERRORS[status](detail)
-    parameter, rule = (text if is_text(text) else None for text in (fields.get("parameter"), fields.get("rule")))
-    return InvalidInput(detail, parameter=parameter, rule=rule)
+        return AccessDenied(detail, parameter="key", code=code)
+    return _ERRORS.get(status, InvalidInput)(detail, parameter=parameter, rule=rule, code=code)
 
 
 def decision_of(answer: Any, experiment: str, id: str, arm: str | None, among: Sequence[str] | None) -> Decision:

@@ -88,7 +88,8 @@ class Caller:
             if self.clock() + pause >= until:
                 made = f"{counted(attempts, 'attempt')} in {seconds:.3g} s"
                 address = "check the address, or " if isinstance(error.__cause__, Unexpected) else ""
-                raise type(error)(f"{error} ({made}); {address}repeat the call later") from error.__cause__
+                text = f"{error} ({made}); {address}repeat the call later"
+                raise type(error)(text, code=error.code) from error.__cause__
             await self.wire.sleep(pause)
 
     def pause(self, attempts: int) -> float:

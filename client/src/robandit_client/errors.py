@@ -38,22 +38,36 @@ __all__ = [
 class RobanditError(Exception):
     """The base class of every error that Robandit raises on purpose."""
 
+    code: str | None = None
+
     def __init__(
-        self, message: str = "", *, parameter: str | None = None, value: Any = None, rule: str | None = None
+        self,
+        message: str = "",
+        *,
+        parameter: str | None = None,
+        value: Any = None,
+        rule: str | None = None,
+        code: str | None = None,
     ) -> None:
-        """Store the message, and the parameter, value and rule that it is about."""
+        """Store the message, and the parameter, value and rule that it is about. ``code`` replaces that of the class."""
         super().__init__(message)
         self.parameter = parameter
         self.value = value
         self.rule = rule
+        if code is not None:
+            self.code = code
 
 
 class InvalidInput(RobanditError, ValueError):
     """A value breaks a rule."""
 
+    code = "invalid"
+
 
 class AccessDenied(InvalidInput):
     """The decision service does not accept the key, or the key does not allow the call. ``parameter`` is ``"key"``."""
+
+    code = "forbidden"
 
 
 class InvalidReward(InvalidInput):
@@ -63,17 +77,25 @@ class InvalidReward(InvalidInput):
 class NotFound(RobanditError):
     """The decision service has no experiment, decision or key of this name."""
 
+    code = "not-found"
+
 
 class Conflict(RobanditError):
     """An id or a name was used before with other content, or the state of an experiment does not allow the call."""
+
+    code = "conflict"
 
 
 class Overloaded(RobanditError):
     """The decision service, or its client, cannot take more work now. The same call may succeed later."""
 
+    code = "too-many"
+
 
 class ServiceUnavailable(RobanditError):
     """The decision service cannot be reached, or did not answer in time. The call may have been stored: repeat it with its id."""
+
+    code = "unavailable"
 
 
 class Undelivered(RobanditError):

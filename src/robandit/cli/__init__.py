@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
@@ -108,7 +107,7 @@ def main() -> None:
         if isinstance(error, KernelError):  # only the compiler's messages have several lines
             print(f"robandit: {error}", file=sys.stderr)
         else:
-            write_line(f"robandit: {_with_options(str(error))}", sys.stderr)
+            write_line(f"robandit: {error}", sys.stderr)
         sys.exit(1)
     except BrokenPipeError:
         _exit_unread()
@@ -129,15 +128,6 @@ def main() -> None:
     except KeyboardInterrupt:
         print("robandit: interrupted; nothing was written", file=sys.stderr)
         sys.exit(130)
-
-
-def _with_options(message: str) -> str:
-    """Return a message with options of commands only: messages that Python shares name both.
-
-    >>> _with_options("skip them with skip_bad=True (--skip-bad)")
-    'skip them with --skip-bad'
-    """
-    return re.sub(r"(?:\b\w+=\w*|\bwhere) \((--[a-z-]+)\)", r"\1", message)
 
 
 def _usage_error(error: cyclopts.CycloptsError) -> str:

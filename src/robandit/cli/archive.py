@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from robandit.cli.options import Flag, Imports, import_given
-from robandit.cli.store_options import DEFAULT_STORE, Location, check_installed
-from robandit.errors import InvalidInput, StoreError
+from robandit.cli.store_options import DEFAULT_STORE, Location, check_installed, opened_alone
+from robandit.errors import InvalidInput
 
 DAY = 86_400.0
 MOST_DAYS = 36_500
@@ -45,7 +45,6 @@ def archive(
     from robandit.cli.terminal.guard import write_line
     from robandit.cli.terminal.progress import rows
     from robandit.decisions import archiving
-    from robandit.storage import open_store
     from robandit.validation import within
     from robandit.wording import counted
 
@@ -53,14 +52,7 @@ def archive(
         raise InvalidInput("robandit archive needs one of --days and --restore, for example --days 90")
     import_given(imports)
     before = None if days is None else within(days, "--days", 0, MOST_DAYS) * DAY
-    try:
-        opened = open_store(store, create=False)
-    except StoreError as error:
-        if "used by another server" not in str(error):
-            raise
-        raise StoreError(
-            f"a server uses {store}: stop it first, because only one server or command may change a SQLite file at a time"
-        ) from None
+    opened = opened_alone(store, "stop it first, because only one server or command may change a SQLite file at a time")
     try:
         if before is None:
             for stored, last in archiving.restore(opened, folder, experiment):

@@ -69,22 +69,15 @@ def estimates(
     from robandit.diagnostics.means import every_mean
     from robandit.errors import InvalidInput
     from robandit.recorded import open_records
-    from robandit.recorded.source import way_to_name
 
     if file is None:
         raise InvalidInput(
             "no file is given: name a file or URL (- for standard input), or write robandit estimators coverage"
         )
     every = None if arm is not None else column or "reward"
-    try:
-        records = open_records(
-            file, arm=arm, reward=column, skip_bad=skip_bad, delimiter=delimiter, where=where, one_arm=every
-        )
-    except InvalidInput as error:
-        if error.parameter != "reward":
-            raise
-        message = str(error).replace(way_to_name("reward"), "Name the column of the values with --column")
-        raise InvalidInput(message, parameter="column", value=column, rule=error.rule) from None
+    records = open_records(
+        file, arm=arm, reward=column, skip_bad=skip_bad, delimiter=delimiter, where=where, one_arm=every
+    )
     records.noun, records.option = "value", "--column"
     with rows("reading") as progress:
         samples = records.samples(progress=progress)

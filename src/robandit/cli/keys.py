@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from robandit.cli.store_options import DEFAULT_STORE, Location, check_installed
-from robandit.errors import InvalidInput, StoreError
+from robandit.cli.store_options import DEFAULT_STORE, Location, check_installed, opened_alone
+from robandit.errors import InvalidInput
 
 if TYPE_CHECKING:
     from robandit.storage.base import Change
@@ -135,16 +135,10 @@ def _stored(store: str) -> list[Any]:
 
 def _change(store: str, action: str, subject: str, change: Change, detail: Any = None) -> None:
     """Change the keys of a store that no server uses."""
-    from robandit.storage import open_store
     from robandit.storage.base import Audit
 
-    try:
-        opened = open_store(store, create=False)
-    except StoreError as error:
-        if "used by another server" not in str(error):
-            raise
-        hint = "ask it with --url http://127.0.0.1:8000 and an admin key in ROBANDIT_KEY, or stop it first"
-        raise StoreError(f"a server uses {store}: {hint}") from None
+    way_out = "ask it with --url http://127.0.0.1:8000 and an admin key in ROBANDIT_KEY, or stop it first"
+    opened = opened_alone(store, way_out)
     try:
         entry = Audit(time.time(), "(command line)", action, subject, json.dumps(detail or {}).encode())
         opened.commit((), [change, entry])

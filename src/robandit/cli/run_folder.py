@@ -96,14 +96,11 @@ def run_folder(spec: Path, out: Path | None) -> Path:
 def another_with_out(folder: Path) -> Iterator[None]:
     """Add the option --out to an error that asks for another folder, and suggest to remove an existing run folder."""
     from robandit.errors import RobanditError
-    from robandit.experiments.store import ELSEWHERE
 
     try:
         yield
     except RobanditError as error:
-        before, request, after = str(error).rpartition(ELSEWHERE)
-        if not request:
+        if error.code != "other-folder":
             raise
         remove = f", or remove {folder}" if os.path.exists(folder / "run.json") else ""
-        message = f"{before}give another with --out FOLDER{after}{remove}"
-        raise type(error)(message, parameter=error.parameter, value=error.value, rule=error.rule) from error
+        raise type(error)(f"{error} with --out FOLDER{remove}", code=error.code) from error

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, StoreError
+
+if TYPE_CHECKING:
+    from robandit.storage import Store
 
 DEFAULT_STORE = "sqlite:robandit.db"
 Location = Annotated[
@@ -19,6 +22,18 @@ Location = Annotated[
     ),
 ]
 SqliteLocation = Annotated[str, Parameter(name="--store", env_var="ROBANDIT_STORE", help="The store, as sqlite:PATH.")]
+
+
+def opened_alone(store: str, way_out: str) -> Store:
+    """Open a store that no server uses. ``way_out`` says what to do if one does."""
+    from robandit.storage import open_store
+
+    try:
+        return open_store(store, create=False)
+    except StoreError as error:
+        if error.code != "store-in-use":
+            raise
+        raise StoreError(f"a server uses {store}: {way_out}", code=error.code) from None
 
 
 def check_installed() -> None:

@@ -143,7 +143,8 @@ class BaseEngine(ABC):
         """Return an experiment that is in memory, or raise `NotFound`."""
         experiment = self.experiments.get(name)
         if experiment is None:
-            raise NotFound(f"there is no experiment {formatted(name)}: create it with PUT /v1/experiments/NAME")
+            absent = f"there is no experiment {formatted(name)}: create it with PUT /v1/experiments/NAME"
+            raise NotFound(absent, code="unknown-experiment")
         return experiment
 
     async def seen(self, experiments: Iterable[LiveExperiment], look: Callable[[LiveExperiment], T]) -> list[T]:
@@ -182,7 +183,8 @@ class BaseEngine(ABC):
         difference = None if known is None else known.settings.first_difference(asked)
         if difference is not None:
             raise Conflict(
-                f"experiment {name!r} exists with other settings ({difference}): use another name, or delete it first"
+                f"experiment {name!r} exists with other settings ({difference}): use another name, or delete it first",
+                parameter="name",
             )
         if known is None and len(self.experiments) >= MOST_EXPERIMENTS:
             raise Conflict(f"there are {MOST_EXPERIMENTS:,} experiments, the most that are possible: delete some")

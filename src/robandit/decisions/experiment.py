@@ -159,13 +159,15 @@ class LiveExperiment:
                 return _same_request(earlier, names, arm, context)
             if self.is_open(id) or (self.has_archive and self._has_ended(id)):
                 raise Conflict(
-                    f"decision {formatted(id)} was made before, and is archived: use a new id for a new decision"
+                    f"decision {formatted(id)} was made before, and is archived: use a new id for a new decision",
+                    parameter="id",
                 )
             if self.bandit.may_issue(id):
                 raise invalid("id", id, "an id that is not of the form of this server's own", hint="choose another one")
         if self.paused and arm is None:
             raise Conflict(
-                f"experiment {self.name!r} is paused: resume it, or report the arm of a choice made elsewhere"
+                f"experiment {self.name!r} is paused: resume it, or report the arm of a choice made elsewhere",
+                code="paused",
             )
         if self.bandit.open_count >= self.settings.max_open:
             self.expire_due()
@@ -177,7 +179,7 @@ class LiveExperiment:
             if isinstance(error, DecisionError) and error.parameter == "max_open":
                 rule = f"{self.settings.max_open:,} decisions of {self.name!r} are open, the most that max_open allows"
                 hint = "send their rewards; if rewards get lost, create experiments with a reward_window"
-                raise Overloaded(f"{rule}: {hint}") from None
+                raise Overloaded(f"{rule}: {hint}", code="too-many-open") from None
             raise
         public = id or str(made.id)
         payload = msgspec.structs.replace(
@@ -214,7 +216,8 @@ class LiveExperiment:
         made = self.recorded(events.Decided, id)
         if made is None:
             raise NotFound(
-                f"decision {formatted(id)} is not known in experiment {self.name!r}: send the id of a decision"
+                f"decision {formatted(id)} is not known in experiment {self.name!r}: send the id of a decision",
+                code="unknown-decision",
             )
         return self._record(
             id, events.Late(value=checked, arm=made.payload.arm, decided=made.event.time, reason="reset")
@@ -251,7 +254,9 @@ class LiveExperiment:
         """Add an arm."""
         name = checked_arm(arm)
         if name in self.bandit.states:
-            raise Conflict(f"arm {name!r} exists and is {self.bandit.states[name]}: choose another name")
+            raise Conflict(
+                f"arm {name!r} exists and is {self.bandit.states[name]}: choose another name", parameter="arm"
+            )
         if len(self.bandit.arms) >= MOST_ARMS:
             raise Conflict(f"experiment {self.name!r} has {MOST_ARMS:,} arms, the most that are possible")
         return self._record("", events.ArmAdded(arm=name))
@@ -266,7 +271,9 @@ class LiveExperiment:
         if present == state:
             return None
         if present == "retired":
-            raise Conflict(f"arm {arm!r} is retired and cannot come back: add an arm with another name")
+            raise Conflict(
+                f"arm {arm!r} is retired and cannot come back: add an arm with another name", parameter="arm"
+            )
         changes: dict[str, Any] = {
             "active": events.ArmResumed,
             "paused": events.ArmPaused,
@@ -464,7 +471,8 @@ def _same_request(made: MadeEvent, among: tuple[str, ...] | None, arm: str | Non
     same = first.among == among and given == arm and _canonical(first.context) == _canonical(context)
     if not same:
         raise Conflict(
-            f"decision {formatted(made.event.id)} was made before with another body: use a new id for a new decision"
+            f"decision {formatted(made.event.id)} was made before with another body: use a new id for a new decision",
+            parameter="id",
         )
     return made
 
@@ -479,6 +487,7 @@ def _same_value(earlier: MadeEvent, id: str, value: float) -> MadeEvent:
     known: Any = earlier.payload
     if known.value != value:
         raise Conflict(
-            f"decision {formatted(id)} has the reward {known.value!r}, not {value!r}: a decision has one reward"
+            f"decision {formatted(id)} has the reward {known.value!r}, not {value!r}: a decision has one reward",
+            parameter="value",
         )
     return earlier

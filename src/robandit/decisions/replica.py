@@ -883,4 +883,4 @@ def _nothing(experiment: LiveExperiment) -> None:
 
 
 def _removed(name: str) -> NotFound:
-    return NotFound(f"there is no experiment {formatted(name)}: it was removed a moment ago")
+    return NotFound(f"there is no experiment {formatted(name)}: it was removed a moment ago", code="unknown-experiment")

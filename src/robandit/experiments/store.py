@@ -38,9 +38,12 @@ from robandit.simulate.result import Result, sealed_parquet
 from robandit.validation import integer, invalid, text
 from robandit.wording import joined, listed
 
-__all__ = ["ELSEWHERE", "Store"]
+__all__ = ["Store"]
 
-ELSEWHERE = "name another folder"  # the hint if a folder cannot be used; commands add the name of their option
+ELSEWHERE, TAKEN = (
+    "name another folder",
+    "other-folder",
+)  # the hint and the code of errors to which commands add their option
 UNPARSABLE = (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError, RecursionError)
 FORMAT_VERSION = 2  # version of run.json and the folder; format 1 had no checksum and no modules
 REMARKS = ("notes", "cautions", "references")  # no result depends on them
@@ -94,7 +97,7 @@ class Store:
         spec_text = None if spec_text is None else text(spec_text, "spec_text")
         with _named(place):
             if place.is_file():
-                raise FileError(f"{shown(place)} is a file: {ELSEWHERE} for the run")
+                raise FileError(f"{shown(place)} is a file: {ELSEWHERE}", code=TAKEN)
             place.mkdir(parents=True, exist_ok=True)
             if not (place / "run.json").exists():
                 _check_empty(place)
@@ -226,7 +229,7 @@ def _named(folder: Path) -> Iterator[None]:
         yield
     except (OSError, RuntimeError) as error:
         place = shown(getattr(error, "filename", None) or folder)
-        raise FileError(f"{place} cannot be used: {reason(error)}; {ELSEWHERE}") from error
+        raise FileError(f"{place} cannot be used: {reason(error)}; {ELSEWHERE}", code=TAKEN) from error
 
 
 def _check_empty(folder: Path) -> None:
@@ -234,8 +237,8 @@ def _check_empty(folder: Path) -> None:
     names = sorted(path.name for path in folder.iterdir())
     others = [name for name in names if name != "locks" and not name.startswith(".run.json.")]
     if others and not (folder / "run.json").exists():  # checked again: another run may have started meanwhile
-        first = excerpt(others)
-        raise FileError(f"{shown(folder)} is not a run folder and not empty (it has {first}): {ELSEWHERE}")
+        full = f"{shown(folder)} is not a run folder and not empty (it has {excerpt(others)})"
+        raise FileError(f"{full}: {ELSEWHERE}", code=TAKEN)
 
 
 # --- run.json -------------------------------------------------------------------------------------------------------
@@ -269,10 +272,10 @@ def _continued(folder: Path, stored: dict[str, Any], plan: Plan) -> dict[str, An
     data = json.loads(json.dumps(_data(plan), allow_nan=False))
     differences = list(_differences(stored, data))
     if differences:
-        raise InvalidInput(f"{folder} was made with {joined(differences)}; {ELSEWHERE}")
+        raise InvalidInput(f"{folder} was made with {joined(differences)}; {ELSEWHERE}", code=TAKEN)
     if stored["replications"] > plan.replications:
         fewer = f"{folder} has {stored['replications']} replications, but the plan has only {plan.replications}"
-        raise InvalidInput(f"{fewer}: use at least {stored['replications']}, or {ELSEWHERE}")
+        raise InvalidInput(f"{fewer}: use at least {stored['replications']}, or {ELSEWHERE}", code=TAKEN)
     kept = {key: value for key, value in stored.items() if key not in REMARKS}
     renewed = {key: data[key] for key in ("left_out", *REMARKS, "modules") if key in data}
     return kept | {"replications": plan.replications} | renewed
@@ -336,8 +339,8 @@ def _check_modules(folder: Path, stored: Sequence[OwnModule], plan: Plan) -> Non
     """Raise if a module of a user is not as it was when the folder was made."""
     changes = _module_changes(stored, own_modules(cell.policy for cell in plan.cells))
     if changes:
-        hint = f"restore the module, or {ELSEWHERE}"
-        raise InvalidInput(f"{folder} was made with other code: {'; '.join(changes)}. To continue, {hint}")
+        hint = f"To continue, restore the module, or {ELSEWHERE}"
+        raise InvalidInput(f"{folder} was made with other code: {'; '.join(changes)}. {hint}", code=TAKEN)
 
 
 def _module_changes(stored: Sequence[OwnModule], now: Sequence[OwnModule]) -> list[str]:

@@ -282,11 +282,6 @@ def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
     return roles
 
 
-def way_to_name(role: str) -> str:
-    """Return the end of the message about a column that the table does not have."""
-    return f"Name the column of the {role} with {role}= (--{role})"
-
-
 def _has_no_propensity(reader: Reader, roles: Mapping[str, str]) -> bool:
     """Return whether the propensity is missing in all rows, as in the log of a policy without random choices."""
     if _has_values(reader.first_rows()[roles["propensity"]]):

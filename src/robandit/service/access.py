@@ -93,9 +93,9 @@ class Keys:
         scheme, _, given = header.decode("latin-1").partition(" ")
         key = self.find(given.strip())
         if scheme.lower() != "bearer" or key is None:
-            raise Refusal("no-key", "The key is not known: check the header Authorization: Bearer KEY", _CHALLENGE)
+            raise Refusal("unknown-key", "The key is not known: check the header Authorization: Bearer KEY", _CHALLENGE)
         if ended := _end_of(key, now):
-            raise Refusal("no-key", f"The key {key.id} {ended}: ask for a new one", _CHALLENGE)
+            raise Refusal("ended-key", f"The key {key.id} {ended}: ask for a new one", _CHALLENGE)
         return key
 
     def find(self, given: str) -> StoredKey | None:

@@ -10,7 +10,7 @@ import msgspec
 from robandit.decisions.settings import checked_name
 from robandit.service import bodies
 from robandit.service.access import made_key
-from robandit.service.bodies import decoder
+from robandit.service.decoding import decoder
 from robandit.service.http import Answer, Request, answer, integer
 from robandit.service.state import State
 from robandit.storage import StoredKey
@@ -21,14 +21,14 @@ _key = decoder(bodies.NewKey)
 
 
 async def list_keys(state: State, request: Request) -> Answer:
-    """Handle GET keys."""
+    """List the access keys, without their secrets."""
     await state.engine.settled()
     await state.refresh_access()
     return answer(bodies.Keys(keys=[bodies.Key(**_fields(key)) for key in state.keys.all()]))
 
 
 async def create_key(state: State, request: Request) -> Answer:
-    """Handle POST keys."""
+    """Create an access key. Its secret is shown only in this answer."""
     key, stored = requested_key(request.body, state.wall())
     entry = state.engine.audit_entry(request.key.id, "create key", stored.id, audited(stored))
     await state.change_access((PutKey(stored), entry))
@@ -50,7 +50,7 @@ def audited(key: StoredKey) -> dict[str, Any]:
 
 
 async def revoke_key(state: State, request: Request) -> Answer:
-    """Handle DELETE keys/{id}. The key is refused from here on, and stays in the list."""
+    """Revoke an access key. The server then rejects it."""
     await state.refresh_access()  # another server may have made it
     key = state.keys.as_revoked(request.parameters[0], state.wall())
     state.keys.put(
@@ -61,7 +61,7 @@ async def revoke_key(state: State, request: Request) -> Answer:
 
 
 async def audit(state: State, request: Request) -> Answer:
-    """Handle GET audit."""
+    """Read the audit log: the actions of administrators."""
     after = integer(request.query.get("after", "0"), "after")
     await state.engine.settled()
     rows = await asyncio.to_thread(state.engine.store.read, lambda reader: reader.audit(after, PAGE))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -19,18 +17,12 @@ from robandit.decisions.settings import (
     MOST_OPEN,
     SHORTEST_WINDOW,
 )
-from robandit.errors import formatted
-from robandit.hints import unknown
-from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD
-from robandit.service.problems import Problem, Refusal
+from robandit.kernel.loops import LARGEST_REWARD
+from robandit.service.problems import Problem
 
 MOST_ITEMS = 1_000
 LONGEST_CONTEXT = 65_536
 LONGEST_NOTE = 200
-MOST_COMMAS = (
-    40_000  # of a body, or of an item: to decode so many names takes about 30 ms, in which nothing else is answered
-)
-LONGEST_QUOTE = 200  # characters of a message that may quote the body
 
 Name = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._\-]{{0,{LONGEST_NAME - 1}}}$")]
 ArmName = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{1,{LONGEST_NAME}}}$")]
@@ -64,11 +56,11 @@ Propensity = Annotated[
 ]
 
 
-class _Request(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    pass
+class Request(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The base class of the bodies of requests."""
 
 
-class NewExperiment(_Request):
+class NewExperiment(Request):
     """The settings of a new experiment."""
 
     arms: Annotated[
@@ -114,7 +106,7 @@ class NewExperiment(_Request):
     ] = None
 
 
-class NewDecision(_Request):
+class NewDecision(Request):
     """A request for a decision."""
 
     id: Annotated[
@@ -134,7 +126,7 @@ class NewDecision(_Request):
     ] = msgspec.UNSET
 
 
-class NewReward(_Request):
+class NewReward(Request):
     """The reward of a decision."""
 
     id: Annotated[Id, Meta(description="The id of the decision.")]
@@ -148,47 +140,25 @@ class NewReward(_Request):
     ]
 
 
-class NewDecisions(_Request):
+class NewDecisions(Request):
     """Requests for several decisions."""
 
     items: Annotated[list[NewDecision], Meta(min_length=1, max_length=MOST_ITEMS)]
 
 
-class NewRewards(_Request):
+class NewRewards(Request):
     """The rewards of several decisions."""
 
     items: Annotated[list[NewReward], Meta(min_length=1, max_length=MOST_ITEMS)]
 
 
-# Like an array of at most `MOST_ITEMS` values. Of an array that is longer, msgspec would first decode all items, which takes 0.4 s
-# for 4 MiB; here it stops at the first one that is too many.
-_Some = msgspec.defstruct(
-    "_Some",
-    [(f"item_{i}", msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for i in range(MOST_ITEMS)],
-    array_like=True,
-    forbid_unknown_fields=True,
-)
-
-
-class _Items(_Request):
-    """A batch whose items are decoded one by one, so that a wrong one does not spoil the others."""
-
-    items: _Some  # type: ignore[valid-type]
-
-
-class _ShortItems(_Request):
-    """The same, in a body so short that the number of items is no trouble. It is decoded faster."""
-
-    items: Annotated[list[msgspec.Raw], Meta(min_length=1, max_length=MOST_ITEMS)]
-
-
-class NewArm(_Request):
+class NewArm(Request):
     """A new arm."""
 
     arm: ArmName
 
 
-class ArmState(_Request):
+class ArmState(Request):
     """The new state of an arm."""
 
     state: Annotated[
@@ -200,7 +170,7 @@ class ArmState(_Request):
 Scope = Literal["decide", "reward", "read", "admin"]
 
 
-class NewKey(_Request):
+class NewKey(Request):
     """A new access key."""
 
     scopes: Annotated[list[Scope], Meta(min_length=1, max_length=4, description="admin includes the others.")]
@@ -284,7 +254,7 @@ class Rewards(msgspec.Struct, kw_only=True):
 class Settings(msgspec.Struct, kw_only=True):
     """The settings with which an experiment was created."""
 
-    arms: list[str]
+    arms: tuple[str, ...]
     policy: str
     minimize: bool
     seed: int | None
@@ -460,149 +430,5 @@ class Health(msgspec.Struct, kw_only=True):
     version: str
 
 
-Body = TypeVar("Body", bound=msgspec.Struct)
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
-
-
-def decoder(kind: type[Body]) -> Any:
-    """Return a function that decodes the body of a request, and refuses one that does not fit."""
-    decode = msgspec.json.Decoder(kind).decode
-    fields = msgspec.structs.fields(kind)
-    known = tuple(field.encode_name for field in fields)
-    fewest = max(1, sum(field.required for field in fields))
-    numbers = tuple(field.encode_name for field in fields if "float" in repr(field.type))
-    only = b'"%b"' % known[0].encode() if len(known) == 1 else b""
-
-    def decoded(body: Any) -> Body:
-        written = bytes(body)  # an item of a batch is a msgspec.Raw
-        size = len(written)
-        if size > 2 * MOST_COMMAS and kind is not _Items and written.count(b",") > MOST_COMMAS:
-            rule = f"at most {MOST_COMMAS:,} commas"
-            raise Refusal("too-large", f"A call in {size:,} bytes of JSON may have {rule}: send less", rule=rule)
-        try:
-            given: Body = decode(written)
-        except msgspec.ValidationError as error:
-            raise _wrong(str(error), known) from None
-        except msgspec.DecodeError as error:
-            if not written:
-                raise Refusal("malformed", "The body is empty: this call needs JSON") from None
-            _check_numbers(written, str(error))
-            raise Refusal("malformed", f"The body is not valid JSON: {str(error)[:200]}") from None
-        except UnicodeDecodeError:
-            raise Refusal("malformed", "The body is not valid UTF-8: send JSON in UTF-8") from None
-        except RecursionError:
-            raise Refusal("malformed", "The body is nested too deeply: send flatter JSON") from None
-        if written.count(b":") > fewest and not (only and written.count(only) == 1 and b"\\u" not in written):
-            _check_fields(written, known)  # which takes 20 ms for a batch of 4 MiB
-        for name in numbers:
-            if getattr(given, name) == 0.0:
-                _check_zero(name, written)
-        return given
-
-    return decoded
-
-
-_written_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
-
-def _check_fields(body: bytes, known: Sequence[str]) -> None:
-    """Refuse a field that is given twice, of which msgspec takes the last. Colons within the values are not counted."""
-    values = [bytes(value) for value in _written_fields(body).values()]
-    if body.count(b":") - sum(value.count(b":") for value in values) == len(values):
-        return
-    for name in known if len(body) <= LONGEST_CONTEXT else ():  # in 4 MiB, the search takes half a second
-        # A letter may be escaped: "\u0069d" is "id".
-        letters = "".join(rf"(?:{letter}|(?i:\\u{ord(letter):04x}))" for letter in name)
-        key = re.compile(rf'"{letters}"\s*:'.encode())
-        if len(key.findall(body)) - sum(len(key.findall(value)) for value in values) > 1:
-            raise Refusal("invalid", f"{name} is given twice: send each field once", parameter=name, rule="given once")
-    raise Refusal("invalid", "a field is given twice: send each field once", rule="given once")
-
-
-def _check_zero(name: str, body: bytes) -> None:
-    """Refuse a number that is not 0 but became 0, because it is too small for a float."""
-    written = bytes(_written_fields(body).get(name, b"0")).decode()
-    if written.lower().partition("e")[0].strip("-0."):
-        rule = f"0 or at least {SMALLEST_REWARD:g} in size"
-        raise Refusal("invalid", f"{name} = {written[:40]} must be {rule}", parameter=name, rule=rule)
-
-
-_decoded_items = decoder(_Items)
-_decoded_short = decoder(_ShortItems)
-
-
-def items_of(body: bytes) -> list[msgspec.Raw]:
-    """Return the items of a batch, each of which is still JSON."""
-    if len(body) <= LONGEST_CONTEXT:
-        return _decoded_short(body).items  # type: ignore[no-any-return]
-    found = msgspec.structs.astuple(_decoded_items(body).items)
-    items = [item for item in found if item is not msgspec.UNSET]
-    if not items:
-        raise _wrong("Expected `array` of length >= 1 - at `$.items`", ())
-    return items
-
-
-def _wrong(error: str, known: Sequence[str]) -> Refusal:
-    """Return msgspec's message in our words: "value must be a number, not a string". ``known`` are the fields of the body."""
-    if extra := re.fullmatch("Object contains unknown field `(.*)`", error, re.DOTALL):
-        name = extra[1][:LONGEST_QUOTE]
-        return Refusal("invalid", unknown(f"field {formatted(name)}", name, known), parameter=name)
-    text, _, place = error.partition(" - at ")
-    field = place.strip("`").removeprefix("$").lstrip(".")
-    if text.endswith("out of range"):
-        rule = f"a number that fits a 64-bit float, and within +-{LARGEST_REWARD:g} for rewards"
-        return Refusal("invalid", f"{field or 'the body'} must be {rule}", parameter=field or None, rule=rule)
-    if missing := re.fullmatch("Object missing required field `(.*)`", text):
-        name = ".".join(filter(None, (field, missing[1])))
-        return Refusal("invalid", f"{name} is missing: this call needs it", parameter=name, rule="given")
-    if text.startswith("Invalid enum value"):
-        rule = _CHOICES.get(field.rpartition(".")[2].partition("[")[0], "one of the values in the reference")
-        given = text.removeprefix("Invalid enum value ")[:LONGEST_QUOTE]
-        return Refusal("invalid", f"{field} = {given} must be {rule}", parameter=field or None, rule=rule)
-    if not text.startswith("Expected "):
-        text = text[:LONGEST_QUOTE]  # it may quote a field's name
-        return Refusal("invalid", f"{field}: {text}" if field else text, parameter=field or None)
-    if text.startswith("Expected `array` of at most length "):  # `_Some`, whose place msgspec does not name
-        text, field = f"Expected `array` of length <= {MOST_ITEMS}", "items"
-    rule, _, given = text.removeprefix("Expected ").partition(", got ")
-    rule = next((words for pattern, words in RULES.items() if repr(pattern) in rule), _plain(rule))
-    wrong = f", not {_plain(given)}" if given else ""
-    return Refusal("invalid", f"{field or 'the body'} must be {rule}{wrong}", parameter=field or None, rule=rule)
-
-
-_CHOICES = {
-    "on_expiry": 'a number or "drop"',
-    "state": '"active", "paused" or "retired"',
-    "scopes": '"decide", "reward", "read" or "admin"',
-}
-_WORDS = {
-    "float": "a number",
-    "int": "an integer",
-    "str": "a string",
-    "bool": "true or false",
-    "array": "an array",
-    "object": "an object",
-    "null": "null",
-}
-
-
-def _plain(kinds: str) -> str:
-    """Return msgspec's names of types in words."""
-
-    def words(quoted: re.Match[str]) -> str:
-        return " or ".join(_WORDS.get(kind, kind) for kind in quoted[1].split(" | "))
-
-    return re.sub("`([^`]*)`", words, kinds)
-
-
-def _check_numbers(body: bytes, error: str) -> None:
-    """Refuse NaN and infinity by their rule. They are not JSON, but Python and others write them."""
-    at = re.search(r"\(byte (\d+)\)$", error)
-    found = None if at is None else re.compile(rb"NaN|Infinity").match(body, int(at[1]))
-    if found is not None:
-        rule = "a finite number"
-        name = ("-" if body[found.start() - 1 : found.start()] == b"-" else "") + found[0].decode()
-        hint = "Skip such a reward, or send a finite cost"
-        text = f"{name} is not a number in JSON: each number must be finite. {hint}"
-        raise Refusal("invalid", text, rule=rule)

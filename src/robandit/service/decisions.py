@@ -14,10 +14,11 @@ import numpy as np
 from robandit.decisions.base import without_frames
 from robandit.decisions.engine import outcome_of
 from robandit.decisions.experiment import LiveExperiment, MadeEvent
-from robandit.errors import InvalidReward, StoreUnavailable
+from robandit.errors import InvalidReward, StoreUnavailable, formatted
 from robandit.service import bodies
 from robandit.service.answers import decision_of, reward_of
-from robandit.service.bodies import LONGEST_CONTEXT, decoder
+from robandit.service.bodies import LONGEST_CONTEXT
+from robandit.service.decoding import decoder, items_of
 from robandit.service.http import REPLAYED, Answer, Request, answer
 from robandit.service.metrics import Calls
 from robandit.service.problems import Refusal, problem_of
@@ -33,7 +34,11 @@ _reward = decoder(bodies.NewReward)
 
 
 async def decide(state: State, request: Request) -> Answer:
-    """Handle POST decisions."""
+    """Choose an arm.
+
+    Repeating the call with the same id gives the same answer, with the header Idempotent-Replayed: true. With arm, the call
+    records a choice that was made elsewhere.
+    """
     calls = await _received(state, request, "decision", 1)
     name = request.parameters[0]
     asked = None
@@ -55,7 +60,7 @@ async def decide(state: State, request: Request) -> Answer:
 
 
 async def reward(state: State, request: Request) -> Answer:
-    """Handle POST rewards."""
+    """Send the reward of a decision. It counts once: repeating the call changes nothing, and another value is a conflict."""
     calls = await _received(state, request, "reward", 1)
     name = request.parameters[0]
     try:
@@ -69,7 +74,7 @@ async def reward(state: State, request: Request) -> Answer:
 
 
 async def decide_batch(state: State, request: Request) -> Answer:
-    """Handle POST decisions/batch: one commit, and an answer per item."""
+    """Make up to 1,000 decisions. They are stored in one commit, and each item gets its own answer."""
     name = request.parameters[0]
     calls, items = await _items_of(state, request, "decision", _asked)
     try:
@@ -106,7 +111,7 @@ def _decision_item(made: bodies.Decision | Exception | None, replayed: bool = Fa
 
 
 async def reward_batch(state: State, request: Request) -> Answer:
-    """Handle POST rewards/batch: one commit, and an answer per item."""
+    """Send up to 1,000 rewards. They are stored in one commit, and each item gets its own answer."""
     name = request.parameters[0]
     calls, items = await _items_of(state, request, "reward", _Rewarding)
     try:
@@ -130,7 +135,7 @@ async def reward_batch(state: State, request: Request) -> Answer:
 
 
 async def explain(state: State, request: Request) -> Answer:
-    """Handle GET decisions/{id}."""
+    """Explain a decision. Shows the arms, estimates and indices right before it, and its outcome."""
     return answer(await state.explanations.explain(*request.parameters))
 
 
@@ -153,7 +158,7 @@ async def _items_of(
 ) -> tuple[Calls, list[T | Exception]]:
     """Return the items of a batch. One that is malformed is an error, and does not stop the others."""
     try:
-        raw = bodies.items_of(request.body)
+        raw = items_of(request.body)
     except Exception:
         calls = await _received(state, request, kind, 1)
         calls.outcomes[kind, "rejected"] += 1
@@ -226,7 +231,7 @@ class _Rewarding:
         try:
             return experiment.reward(self._given.id, self._given.value)
         except InvalidReward as error:
-            detail = str(error).replace("reward =", "value =", 1)
+            detail = f"value = {formatted(error.value)} must be {error.rule}"
             raise Refusal("invalid", detail, parameter="value", rule=error.rule) from None
 
 
@@ -267,9 +272,8 @@ def _check_context(context: bytes) -> None:
     gc.disable()  # what is decoded is freed at once: a collection would only search all objects of the server
     try:
         msgspec.json.decode(b"[" * SPARE_LEVELS + context + b"]" * SPARE_LEVELS)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        reason = str(error).partition(" - at ")[0][:100]
-        raise Refusal("invalid", f"context must be {rule}: {reason}", parameter="context", rule=rule) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise Refusal("invalid", f"context must be {rule}", parameter="context", rule=rule) from None
     finally:
         if collects:
             gc.enable()

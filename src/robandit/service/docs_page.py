@@ -6,8 +6,9 @@ import functools
 from collections.abc import Iterable
 from html import escape
 
-from robandit.service.interface import PROBLEMS, Call, Field, Interface, Type, default_of, interface, kind_of
-from robandit.service.problems import STATUS
+from robandit.service.decoding import kind_of
+from robandit.service.interface import Call, Field, Interface, Type, default_of, interface
+from robandit.service.problems import CODES, TITLES
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1d2430; --soft: #f4f6f9; --line: #d5d9e0; --mark: #0b57a4; --quiet: #5b6472; }
@@ -103,8 +104,8 @@ def _overview(known: Interface) -> str:
 
 def _problems() -> str:
     rows = (
-        (f"<b>{status}</b> <code>{code}</code>", f"{escape(title)}. {escape(PROBLEMS[code])}")
-        for code, (status, title) in STATUS.items()
+        (f"<b>{status}</b> <code>{code}</code>", f"{escape(TITLES[status])}. {escape(about)}")
+        for code, (status, about) in CODES.items()
     )
     return (
         '<h2 id="problems">Problems</h2><p>A call that fails is answered with <code>application/problem+json</code> '
@@ -119,7 +120,7 @@ def _call(call: Call) -> str:
         (f"<b>{reply.status}</b>", f"{escape(reply.about)} {_body(reply.body)}".strip()) for reply in call.replies
     )
     problems = ", ".join(
-        f'<a class="whole" href="#problems">{STATUS[code][0]}&nbsp;{code}</a>' for code in call.problems
+        f'<a class="whole" href="#problems">{CODES[code].status}&nbsp;{code}</a>' for code in call.problems
     )
     key = ' -H "Authorization: Bearer $KEY"' if call.scope else ""
     optional = "" if any(field.required for field in call.fields) else " (optional)"

@@ -13,7 +13,7 @@ from robandit.diagnostics.tails import TailIndex
 from robandit.live.ledger import many_expired
 from robandit.service import access, bodies
 from robandit.service.answers import arm_estimates, json_number
-from robandit.service.bodies import decoder
+from robandit.service.decoding import decoder
 from robandit.service.http import Answer, Request, answer
 from robandit.service.state import State
 from robandit.service.studies import ExperimentStudy
@@ -23,12 +23,13 @@ MANY_OPEN = 0.8  # warn when this share of max_open is open
 COSTS = "The rewards look like costs, and this experiment maximises them: if they are costs, create another one with minimize."
 _settings = decoder(bodies.NewExperiment)
 _FIELDS = bodies.NewExperiment.__struct_fields__
+_UNCHANGED = tuple(name for name in _FIELDS if name != "policy")
 _arm = decoder(bodies.NewArm)
 _state = decoder(bodies.ArmState)
 
 
 async def create(state: State, request: Request) -> Answer:
-    """Handle PUT experiments/{name}."""
+    """Create an experiment. Repeating the call with the same settings changes nothing; other settings are a conflict."""
     given = _settings(request.body)
     summary, new = await state.engine.put(
         request.parameters[0], request.key.id, summary_of, **{field: getattr(given, field) for field in _FIELDS}
@@ -37,7 +38,7 @@ async def create(state: State, request: Request) -> Answer:
 
 
 async def overview(state: State, request: Request) -> Answer:
-    """Handle GET experiments: those that the key may read."""
+    """List the experiments that the key may read."""
     await state.engine.catch_up()
     readable = [each for each in state.engine.experiments.values() if access.may(request.key, "read", each.name)]
     readable.sort(key=lambda each: each.name)
@@ -46,7 +47,7 @@ async def overview(state: State, request: Request) -> Answer:
 
 
 async def show(state: State, request: Request) -> Answer:
-    """Handle GET experiments/{name}."""
+    """Show an experiment. Includes counts, estimates with intervals, the diagnosis of the tails, and warnings."""
     name = request.parameters[0]
     experiment, summary, saved = await state.engine.read(
         name, lambda seen: (seen, summary_of(seen), seen.bandit.to_bytes())
@@ -64,7 +65,7 @@ async def show(state: State, request: Request) -> Answer:
 
 
 async def remove(state: State, request: Request) -> Answer:
-    """Handle DELETE experiments/{name}."""
+    """Delete an experiment and its log. The audit log records the action."""
     name = request.parameters[0]
     await state.engine.delete(name, request.key.id)
     state.metrics.calls.pop(name, None)
@@ -72,28 +73,28 @@ async def remove(state: State, request: Request) -> Answer:
 
 
 async def pause(state: State, request: Request) -> Answer:
-    """Handle POST pause."""
+    """Pause an experiment. It makes no decisions, but still accepts rewards and choices made elsewhere."""
     return await _changed(state, request, "pause", lambda experiment: experiment.pause())
 
 
 async def resume(state: State, request: Request) -> Answer:
-    """Handle POST resume."""
+    """Resume a paused experiment."""
     return await _changed(state, request, "resume", lambda experiment: experiment.resume())
 
 
 async def reset(state: State, request: Request) -> Answer:
-    """Handle POST reset."""
+    """Forget everything that an experiment has learned. Its arms and its log are kept."""
     return await _changed(state, request, "reset", state.engine.reset)
 
 
 async def add_arm(state: State, request: Request) -> Answer:
-    """Handle POST arms."""
+    """Add an arm. The policy starts to explore it at once."""
     arm = _arm(request.body).arm
     return await _changed(state, request, "add arm", lambda experiment: experiment.add_arm(arm), {"arm": arm}, 201)
 
 
 async def change_arm(state: State, request: Request) -> Answer:
-    """Handle PATCH arms/{arm}."""
+    """Pause, resume or retire an arm. What was learned about it is kept."""
     arm, wanted = request.parameters[1], _state(request.body).state
     detail = {"arm": arm, "state": wanted}
     return await _changed(state, request, "change arm", lambda experiment: experiment.change_arm(arm, wanted), detail)
@@ -122,17 +123,7 @@ def summary_of(experiment: LiveExperiment) -> bodies.Summary:
         created=experiment.created,
         seq=experiment.seq,
         epoch=experiment.epoch,
-        settings=bodies.Settings(
-            arms=list(settings.arms),
-            policy=repr(bandit.policy),
-            minimize=settings.minimize,
-            seed=settings.seed,
-            reward_window=settings.reward_window,
-            on_expiry=settings.on_expiry,
-            max_open=settings.max_open,
-            unit=settings.unit,
-            fallback=settings.fallback,
-        ),
+        settings=bodies.Settings(policy=repr(bandit.policy), **{name: getattr(settings, name) for name in _UNCHANGED}),
         counts=bodies.Counts(
             decisions=counts["decided"],
             rewards=counts["rewarded"],

@@ -45,13 +45,14 @@ class Explanations:
                 )
         except CorruptFile:
             if self._engine.experiments.get(name) is not experiment:
-                raise NotFound(f"experiment {name!r} was removed meanwhile") from None
+                raise NotFound(f"experiment {name!r} was removed meanwhile", code="unknown-experiment") from None
             raise
         finally:
             self._waiting -= 1
         if story is None:
             known = f"; its events up to {archived} are archived" if archived else ""
-            raise NotFound(f"decision {formatted(id)} is not known in experiment {name!r}{known}")
+            absent = f"decision {formatted(id)} is not known in experiment {name!r}{known}"
+            raise NotFound(absent, code="unknown-decision")
         return _explanation(experiment, story, is_open)
 
 

@@ -12,19 +12,19 @@ GROWTH = 0.1  # the tails are studied again for /metrics after this relative gro
 
 
 async def healthz(state: State, request: Request) -> Answer:
-    """Handle GET /healthz: the process is alive."""
+    """Check that the server is alive."""
     return answer(bodies.Health(status="ok", version=__version__))
 
 
 async def readyz(state: State, request: Request) -> Answer:
-    """Handle GET /readyz: all logs are folded, and the store can be reached. Policies that are not compiled yet decide, too."""
+    """Check whether the server is ready for decisions."""
     engine = state.engine
     ready = engine.loaded and not engine.problem
     return answer(bodies.Health(status=engine.problem or engine.progress, version=__version__), 200 if ready else 503)
 
 
 async def metrics(state: State, request: Request) -> Answer:
-    """Handle GET /metrics."""
+    """Read counters and gauges, for Prometheus."""
     experiments = sorted(state.engine.experiments.values(), key=lambda experiment: experiment.name)
     await state.studies.refresh("metrics", experiments, growth=GROWTH, patience=PATIENCE)
     studies = [(each, study) for each in experiments if (study := state.studies.newest(each)) is not None]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from robandit.service.bodies import encode
-from robandit.service.problems import RETRY, Refusal
+from robandit.service.problems import CODES, RETRY, Refusal, wrong_value
 from robandit.storage import StoredKey
 
 JSON = b"application/json"
@@ -88,10 +88,8 @@ class Route:
     answers: Mapping[int, tuple[type[Any] | str | None, str]] = field(default_factory=dict)
     """Status -> the type of the body (or its media type, if it is not JSON), and when it occurs."""
     problems: tuple[str, ...] = ()
-    """Codes of the problems that this call can have, beyond those of every call."""
+    """Codes of the problems that only some calls can have. `codes` are all."""
     query: tuple[Parameter, ...] = ()
-    writes: bool = False
-    """Whether it makes events."""
     early: bool = False
     """Whether it is answered before the experiments are loaded."""
 
@@ -104,6 +102,23 @@ class Route:
     def names(self) -> tuple[str, ...]:
         """The names of the path's parameters."""
         return tuple(part[1:-1] for part in self.segments if part.startswith("{"))
+
+    @property
+    def writes(self) -> bool:
+        """Whether it makes events."""
+        return self.method != "GET"
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of all problems that this call can have."""
+        codes = {"malformed", "invalid", *self.problems}
+        if self.scope is not None:
+            codes |= {"no-key", "unknown-key", "ended-key", "forbidden", "too-many", "unavailable"}
+        if "{name}" in self.path and self.method != "PUT":
+            codes.add("unknown-experiment")
+        if self.body is not None:
+            codes.add("too-large")
+        return [code for code in CODES if code in codes]
 
 
 class Router:
@@ -181,8 +196,7 @@ def query_of(raw: bytes, route: Route) -> dict[str, str]:
 def integer(given: str, name: str) -> int:
     """Return an integer in a query, or refuse it."""
     if not (given.isascii() and given.isdigit() and len(given) <= 18):
-        rule = "an integer >= 0"
-        raise Refusal("invalid", f"{name} = {given[:40]!r} must be {rule}", parameter=name, rule=rule)
+        raise wrong_value(name, given, "an integer >= 0")
     return int(given)
 
 

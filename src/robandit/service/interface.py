@@ -5,13 +5,13 @@ Made from the OpenAPI document. The page /docs and docs/reference/service.md are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from robandit.service import bodies, openapi
-from robandit.service.problems import STATUS
+from robandit.service.http import Route
 from robandit.service.routes import ROUTES
 
 TOPICS = (
@@ -22,25 +22,6 @@ TOPICS = (
     "Keys and the audit log",
     "The server",
 )
-PROBLEMS = {
-    "malformed": "The path, the query or the body cannot be read. Correct the request.",
-    "no-key": "The key is missing, unknown, revoked or expired. Send a valid one.",
-    "forbidden": "The key lacks the scope, or is for other experiments. Use another key.",
-    "not-found": "There is no such path, experiment, decision, arm or key.",
-    "no-such-method": "The path does not have this method. The header Allow lists its methods.",
-    "conflict": "The id or the name was used with other content, or the experiment or arm is in a state that forbids the call, "
-    "such as paused. Do not repeat the call.",
-    "too-large": "The body is larger than 4 MiB. Send smaller batches.",
-    "invalid": "A field breaks its rule: see parameter and rule. Nothing was changed.",
-    "too-many": "Too many calls with this key, too many events that wait for the disk, or max_open is reached. Repeat the call "
-    "after the seconds in Retry-After.",
-    "internal": "An unexpected error. The server prints it to standard error. The call may have been stored: repeat it "
-    "with the same id.",
-    "unavailable": "The server is starting or overloaded, or its store has failed. Repeat the call with the same id after the "
-    "seconds in Retry-After.",
-}
-"""When each problem occurs, and what to do."""
-
 _EXAMPLES: dict[tuple[str, str], str] = {
     ("PUT", "/v1/experiments/{name}"): '{"arms": ["a", "b", "c"], "minimize": true}',
     ("POST", "/v1/experiments/{name}/decisions"): '{"id": "018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"}',
@@ -120,12 +101,11 @@ def interface() -> Interface:
     """Return the interface of this version."""
     document = openapi.contents()
     schemas = document["components"]["schemas"]
-    scopes = {(route.method, route.path): route.scope for route in ROUTES}
+    routes = {(route.method, route.path): route for route in ROUTES}
     topics: dict[str, list[Call]] = {topic: [] for topic in TOPICS}
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            scope = scopes[method.upper(), path] or ""
-            topics[_topic(path)].append(_call(method.upper(), path, scope, operation, schemas))
+            topics[_topic(path)].append(_call(routes[method.upper(), path], operation, schemas))
     described = {call.body for calls in topics.values() for call in calls}
     types = list(_types(schemas, described))
     return Interface(document["info"]["description"], document["info"]["version"], openapi.SCOPES, topics, types)
@@ -139,34 +119,32 @@ def _topic(path: str) -> str:
     return TOPICS[places.get(rest[1], 0) if len(rest) > 1 else 0]
 
 
-def _call(method: str, path: str, scope: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Call:
+def _call(route: Route, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Call:
     parameters = tuple(
         Field(each["name"], each["schema"], each["required"], each["description"])
         for each in operation.get("parameters", ())
     )
     body = operation.get("requestBody")
     kind = "" if body is None else _name(body["content"]["application/json"]["schema"])
-    replies, problems = [], []
+    replies = []
     for status, response in operation["responses"].items():
         content = response.get("content", {})
-        if "application/problem+json" in content:
-            problems += [code for code, (number, _) in STATUS.items() if str(number) == status]
-        elif "application/json" in content:
+        if "application/json" in content:
             replies.append(Reply(status, response["description"], _name(content["application/json"]["schema"])))
-        else:
+        elif "application/problem+json" not in content:
             replies.append(Reply(status, response["description"], ", ".join(content)))
     return Call(
-        method,
-        path,
+        route.method,
+        route.path,
         operation["summary"],
-        operation["description"].removesuffix(f"Needs the scope {scope}.").strip(),
-        scope,
+        operation["description"].removesuffix(f"Needs the scope {route.scope}.").strip(),
+        route.scope or "",
         parameters,
         kind,
         tuple(_fields(schemas[kind])) if kind else (),
         tuple(replies),
-        tuple(problems),
-        _example(method, path),
+        tuple(route.codes),
+        _example(route.method, route.path),
     )
 
 
@@ -196,52 +174,6 @@ def _fields(schema: Mapping[str, Any]) -> Iterator[Field]:
 def _name(schema: Mapping[str, Any]) -> str:
     name: str = schema["$ref"].rpartition("/")[2]
     return name
-
-
-def kind_of(schema: Mapping[str, Any], link: Callable[[str], str] = str, text: Callable[[str], str] = str) -> str:
-    """Return the type of a field in words. ``link`` formats the name of another type, and ``text`` all other words.
-
-    >>> kind_of({"type": "array", "items": {"$ref": "#/components/schemas/Arm"}, "minItems": 1, "maxItems": 9})
-    'array (1 to 9 items) of Arm'
-    """
-    if "$ref" in schema:
-        return link(_name(schema))
-    if "anyOf" in schema:
-        return text(" or ").join(kind_of(each, link, text) for each in schema["anyOf"])
-    if "enum" in schema:
-        *others, last = (f'"{value}"' for value in schema["enum"])
-        return text(f"{', '.join(others)} or {last}" if others else last)
-    kind = schema.get("type", "any JSON")
-    if kind == "array":
-        low, high = schema.get("minItems"), schema.get("maxItems")
-        size = f" ({low:,} to {high:,} items)" if high is not None else ""
-        return text(f"array{size} of ") + kind_of(schema["items"], link, text)
-    if kind == "object" and isinstance(schema.get("additionalProperties"), Mapping):
-        return text("object whose values are ") + kind_of(schema["additionalProperties"], link, text)
-    return text(f"{kind}{_limits(schema)}")
-
-
-def _limits(schema: Mapping[str, Any]) -> str:
-    if "pattern" in schema:
-        return f" ({bodies.RULES[schema['pattern']]})" if schema["pattern"] in bodies.RULES else ""
-    if "maxLength" in schema:
-        return f" ({schema.get('minLength', 0)} to {schema['maxLength']} characters)"
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and high is not None:
-        return f" ({_number(low)} to {_number(high)})"
-    if high is not None:
-        return f" (> {_number(schema['exclusiveMinimum'])}, <= {_number(high)})"
-    return "" if low is None else f" (>= {_number(low)})"
-
-
-def _number(value: float) -> str:
-    return (
-        f"{value:,}"
-        if isinstance(value, int)
-        else f"{value:,.0f}"
-        if abs(value) < 1e15
-        else f"{value:g}".replace("e+", "e")
-    )
 
 
 def default_of(field: Field) -> str:

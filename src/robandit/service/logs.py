@@ -20,7 +20,7 @@ from robandit.decisions.events import decoded, payload_of
 from robandit.errors import Overloaded, StoreError
 from robandit.service import bodies
 from robandit.service.http import Answer, Request, integer
-from robandit.service.problems import Refusal
+from robandit.service.problems import wrong_value
 from robandit.service.state import State
 from robandit.storage import Event, Reader, Store
 
@@ -37,7 +37,7 @@ COLUMNS = bodies.LogRow.__struct_fields__
 
 
 async def log(state: State, request: Request) -> Answer:
-    """Handle GET log."""
+    """Read the log. Streams all events, or only the rewards that were learned."""
     query = request.query
     form = _choice(query.get("format", "ndjson"), "format", tuple(FORMATS))
     learned = _choice(query.get("learned", "false"), "learned", ("true", "false")) == "true"
@@ -69,8 +69,7 @@ async def _counted(state: State, parts: AsyncGenerator[bytes, None]) -> AsyncGen
 
 def _choice(given: str, name: str, allowed: Sequence[str]) -> str:
     if given not in allowed:
-        rule = f"one of {', '.join(allowed)}"
-        raise Refusal("invalid", f"{name} = {given[:40]!r} must be {rule}", parameter=name, rule=rule)
+        raise wrong_value(name, given, f"one of {', '.join(allowed)}")
     return given
 
 

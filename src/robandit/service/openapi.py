@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 import msgspec
 
 from robandit import __version__
 from robandit.service.http import Route
-from robandit.service.problems import STATUS, Problem
+from robandit.service.problems import CODES, TITLES, Problem
 from robandit.service.routes import ROUTES
 
 _REF = "#/components/schemas/{name}"
@@ -106,12 +107,9 @@ def _responses(route: Route, named: dict[type[Any], Any]) -> dict[str, Any]:
             about = "true if the same call was answered before."
             response["headers"] = {"Idempotent-Replayed": {"description": about, "schema": {"type": "string"}}}
         responses[str(status)] = response
-    codes = set(route.problems)
-    if route.scope is not None:
-        codes |= {"no-key", "forbidden", "too-many", "unavailable"}
-    for code in sorted(codes | {"malformed", "invalid"}, key=lambda each: STATUS[each][0]):
-        status, title = STATUS[code]
+    for status, group in itertools.groupby(route.codes, lambda code: CODES[code].status):
         if str(status) not in responses:
             content = {"application/problem+json": {"schema": named[Problem]}}
-            responses[str(status)] = {"description": f"{title}.", "content": content}
+            about = f"{TITLES[status]}: {', '.join(group)}."
+            responses[str(status)] = {"description": about, "content": content}
     return responses

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import traceback
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
-from robandit.errors import (
-    Conflict,
-    DecisionError,
-    HorizonReached,
-    InvalidInput,
-    NotFound,
-    Overloaded,
-    RobanditError,
-    StoreError,
-    StoreUnavailable,
-    UnavailableArm,
-    UnknownArm,
-)
+from robandit.errors import RobanditError, StoreError, StoreUnavailable
 from robandit.wording import visible
 
 LONGEST_DETAIL = 600
@@ -33,7 +21,10 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     title: Annotated[str, Meta(description="The kind of problem, for people.")]
     status: Annotated[int, Meta(ge=400, le=599, description="The HTTP status.")]
     detail: Annotated[str, Meta(description="What was wrong, the rule, and the way out.")]
-    code: Annotated[str, Meta(description="The kind of problem, for programs: a fixed word.")]
+    code: Annotated[
+        str,
+        Meta(description="The kind of problem, for programs: a word of the table of problems."),
+    ]
     parameter: Annotated[str | None, Meta(description="The invalid field, if there is one.")] = None
     rule: Annotated[str | None, Meta(description="What the field must be.")] = None
 
@@ -42,47 +33,84 @@ class Refusal(Exception):
     """A call that the HTTP layer itself refuses."""
 
     def __init__(self, code: str, detail: str, headers: tuple[tuple[bytes, bytes], ...] = (), **fields: Any) -> None:
-        """Store what the answer needs. ``code`` is one of `STATUS`."""
+        """Store what the answer needs. ``code`` is one of `CODES`."""
         super().__init__(detail)
         self.problem = problem(code, detail, **fields)
         self.headers = headers
 
 
-STATUS: dict[str, tuple[int, str]] = {
-    "malformed": (400, "Malformed request"),
-    "no-key": (401, "No valid key"),
-    "forbidden": (403, "Not allowed"),
-    "not-found": (404, "Not found"),
-    "no-such-method": (405, "Method not allowed"),
-    "conflict": (409, "Conflict"),
-    "too-large": (413, "Request too large"),
-    "invalid": (422, "Invalid value"),
-    "too-many": (429, "Too many requests"),
-    "internal": (500, "Internal error"),
-    "unavailable": (503, "Not available"),
+class Code(NamedTuple):
+    """What a code stands for."""
+
+    status: int
+    about: str
+    """When it occurs, and what to do."""
+
+
+TITLES = {
+    400: "Malformed request",
+    401: "No valid key",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Request too large",
+    422: "Invalid value",
+    429: "Too many requests",
+    500: "Internal error",
+    503: "Not available",
 }
-"""The status and the title of each code."""
+CODES = {
+    "malformed": Code(400, "The path, the query or the body cannot be read. Correct the request."),
+    "no-key": Code(401, "The call has no key. Send one."),
+    "unknown-key": Code(401, "The server does not know the key. Check it."),
+    "ended-key": Code(401, "The key is revoked or has expired. Ask for a new one."),
+    "forbidden": Code(403, "The key lacks the scope, or is for other experiments. Use another key."),
+    "not-found": Code(404, "There is no such path, arm or key."),
+    "unknown-experiment": Code(404, "There is no experiment of this name. Create it."),
+    "unknown-decision": Code(404, "The experiment has no decision with this id."),
+    "no-such-method": Code(405, "The path does not have this method. The header Allow lists its methods."),
+    "conflict": Code(
+        409,
+        "The id or name was used with other content, or the arm's state forbids the call. Do not repeat it.",
+    ),
+    "paused": Code(409, "The experiment is paused. Resume it."),
+    "no-arm": Code(409, "All arms, or all that the call allows, are paused or retired. Resume or add one."),
+    "horizon-reached": Code(
+        409, "The policy was made for a number of decisions, and has made them. Create another experiment."
+    ),
+    "too-large": Code(413, "The body is larger than 4 MiB, or a call in it has too many parts. Send smaller batches."),
+    "invalid": Code(422, "A field breaks its rule: see parameter and rule. Nothing was changed."),
+    "too-many": Code(
+        429,
+        "Too many calls with this key, or too many calls or events wait. Repeat the call after the seconds in Retry-After.",
+    ),
+    "too-many-open": Code(429, "max_open decisions wait for their rewards. Send rewards, then repeat the call."),
+    "internal": Code(
+        500,
+        "An unexpected error. The server prints it to standard error. The call may have been stored: repeat it with the same id.",
+    ),
+    "unavailable": Code(
+        503,
+        "The server is starting or overloaded, or its store has failed. Repeat the call with the same id after the seconds in "
+        "Retry-After.",
+    ),
+}
+"""Every code of a problem. Programs depend on them: they stay, and their status, too."""
 
 RETRY = ((b"retry-after", b"1"),)
 
-# The first class that fits counts.
-_CODES: tuple[tuple[type[RobanditError], str], ...] = (
-    (NotFound, "not-found"),
-    (Conflict, "conflict"),
-    (Overloaded, "too-many"),
-    (HorizonReached, "conflict"),
-    (UnavailableArm, "conflict"),
-    (DecisionError, "conflict"),
-    (UnknownArm, "invalid"),
-    (InvalidInput, "invalid"),
-)
+
+def wrong_value(name: str, given: str, rule: str) -> Refusal:
+    """Return the refusal of a value that breaks a rule."""
+    return Refusal("invalid", f"{name} = {given[:40]!r} must be {rule}", parameter=name, rule=rule)
 
 
 def problem(code: str, detail: str, **fields: Any) -> Problem:
     """Return a problem. Characters that cannot be seen are escaped."""
-    status, title = STATUS[code]
+    status = CODES[code].status
     texts = {name: text and visible(text) for name, text in fields.items()}
-    return Problem(title=title, status=status, detail=visible(detail)[:LONGEST_DETAIL], code=code, **texts)
+    return Problem(title=TITLES[status], status=status, detail=visible(detail)[:LONGEST_DETAIL], code=code, **texts)
 
 
 def problem_of(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], ...]]:
@@ -96,9 +124,8 @@ def problem_of(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], ..
         return problem(
             "unavailable", "The store cannot be used: try again later. The log of the server has the reason."
         ), RETRY
-    for kind, code in _CODES:
-        if isinstance(error, kind):
-            fields = {"parameter": error.parameter, "rule": error.rule}
-            return problem(code, str(error), **fields), RETRY if code == "too-many" else ()
+    if isinstance(error, RobanditError) and error.code in CODES:
+        known = problem(error.code, str(error), parameter=error.parameter, rule=error.rule)
+        return known, RETRY if known.status == 429 else ()
     traceback.print_exception(error)
     return problem("internal", "The server met an unexpected error; its log has the details."), ()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from robandit.service import administration, bodies, decisions, experiments, health, logs
-from robandit.service.http import Parameter, Route
+from typing import Any
 
-_EXPERIMENT = "/v1/experiments/{name}"
+from robandit.service import administration, bodies, decisions, experiments, health, logs
+from robandit.service.http import Handler, Parameter, Route
+
 _AFTER = Parameter(
     "after", {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}, "Return only what comes after this number (seq)."
 )
@@ -16,224 +17,130 @@ _LEARNED = Parameter(
 )
 _SUMMARY = {200: (bodies.Summary, "The experiment.")}
 
+
+def _route(call: str, handler: Handler, scope: str | None, **options: Any) -> Route:
+    """Return the route of a method and a path. The docstring of the handler says what it is for."""
+    method, _, path = call.partition(" ")
+    about = " ".join((handler.__doc__ or "").split())
+    return Route(method=method, path=path, handler=handler, about=about, scope=scope, **options)
+
+
 ROUTES = (
-    Route(
-        method="PUT",
-        path=_EXPERIMENT,
-        handler=experiments.create,
-        about="Create an experiment. Repeating the call with the same settings changes nothing; other settings are a conflict.",
-        scope="admin",
+    _route(
+        "PUT /v1/experiments/{name}",
+        experiments.create,
+        "admin",
         body=bodies.NewExperiment,
         answers={201: (bodies.Summary, "Created."), 200: (bodies.Summary, "It already exists with the same settings.")},
-        problems=("malformed", "conflict", "invalid", "too-large", "too-many"),
-        writes=True,
+        problems=("conflict",),
     ),
-    Route(
-        method="GET",
-        path="/v1/experiments",
-        handler=experiments.overview,
-        about="List the experiments that the key may read.",
-        scope="read",
+    _route(
+        "GET /v1/experiments",
+        experiments.overview,
+        "read",
         answers={200: (bodies.Experiments, "All of them, by name.")},
     ),
-    Route(
-        method="GET",
-        path=_EXPERIMENT,
-        handler=experiments.show,
-        about="Show an experiment. Includes counts, estimates with intervals, the diagnosis of the tails, and warnings.",
-        scope="read",
-        answers={200: (bodies.Experiment, "The experiment.")},
-        problems=("not-found",),
+    _route(
+        "GET /v1/experiments/{name}", experiments.show, "read", answers={200: (bodies.Experiment, "The experiment.")}
     ),
-    Route(
-        method="DELETE",
-        path=_EXPERIMENT,
-        handler=experiments.remove,
-        about="Delete an experiment and its log. The audit log records the action.",
-        scope="admin",
-        answers={204: (None, "Deleted.")},
-        problems=("not-found", "too-many"),
-        writes=True,
-    ),
-    Route(
-        method="POST",
-        path=f"{_EXPERIMENT}/decisions",
-        handler=decisions.decide,
-        about="Choose an arm. Repeating the call with the same id gives the same answer, with the header Idempotent-Replayed: "
-        "true. With arm, the call records a choice that was made elsewhere.",
-        scope="decide",
+    _route("DELETE /v1/experiments/{name}", experiments.remove, "admin", answers={204: (None, "Deleted.")}),
+    _route(
+        "POST /v1/experiments/{name}/decisions",
+        decisions.decide,
+        "decide",
         body=bodies.NewDecision,
         body_required=False,
         answers={200: (bodies.Decision, "The decision. It is stored.")},
-        problems=("malformed", "not-found", "conflict", "invalid", "too-large", "too-many"),
-        writes=True,
+        problems=("conflict", "paused", "no-arm", "horizon-reached", "too-many-open"),
     ),
-    Route(
-        method="POST",
-        path=f"{_EXPERIMENT}/decisions/batch",
-        handler=decisions.decide_batch,
-        about="Make up to 1,000 decisions. They are stored in one commit, and each item gets its own answer.",
-        scope="decide",
+    _route(
+        "POST /v1/experiments/{name}/decisions/batch",
+        decisions.decide_batch,
+        "decide",
         body=bodies.NewDecisions,
         answers={200: (bodies.Decisions, "An answer per item.")},
-        problems=("malformed", "not-found", "invalid", "too-large", "too-many"),
-        writes=True,
     ),
-    Route(
-        method="GET",
-        path=f"{_EXPERIMENT}/decisions/{{id}}",
-        handler=decisions.explain,
-        about="Explain a decision. Shows the arms, estimates and indices right before it, and its outcome.",
-        scope="read",
+    _route(
+        "GET /v1/experiments/{name}/decisions/{id}",
+        decisions.explain,
+        "read",
         answers={200: (bodies.Explanation, "The decision and its reasons.")},
-        problems=("not-found", "conflict", "too-many"),
+        problems=("unknown-decision",),
     ),
-    Route(
-        method="POST",
-        path=f"{_EXPERIMENT}/rewards",
-        handler=decisions.reward,
-        about="Send the reward of a decision. It counts once: repeating the call changes nothing, and another value is a conflict.",
-        scope="reward",
+    _route(
+        "POST /v1/experiments/{name}/rewards",
+        decisions.reward,
+        "reward",
         body=bodies.NewReward,
         answers={200: (bodies.Reward, "Learned and stored."), 202: (bodies.Reward, "Stored as late, but not learned.")},
-        problems=("malformed", "not-found", "conflict", "invalid", "too-large", "too-many"),
-        writes=True,
+        problems=("unknown-decision", "conflict"),
     ),
-    Route(
-        method="POST",
-        path=f"{_EXPERIMENT}/rewards/batch",
-        handler=decisions.reward_batch,
-        about="Send up to 1,000 rewards. They are stored in one commit, and each item gets its own answer.",
-        scope="reward",
+    _route(
+        "POST /v1/experiments/{name}/rewards/batch",
+        decisions.reward_batch,
+        "reward",
         body=bodies.NewRewards,
         answers={200: (bodies.Rewards, "An answer per item.")},
-        problems=("malformed", "not-found", "invalid", "too-large", "too-many"),
-        writes=True,
     ),
-    Route(
-        method="POST",
-        path=f"{_EXPERIMENT}/arms",
-        handler=experiments.add_arm,
-        about="Add an arm. The policy starts to explore it at once.",
-        scope="admin",
+    _route(
+        "POST /v1/experiments/{name}/arms",
+        experiments.add_arm,
+        "admin",
         body=bodies.NewArm,
         answers={201: (bodies.Summary, "Added.")},
-        problems=("malformed", "not-found", "conflict", "invalid", "too-large", "too-many"),
-        writes=True,
+        problems=("conflict",),
     ),
-    Route(
-        method="PATCH",
-        path=f"{_EXPERIMENT}/arms/{{arm}}",
-        handler=experiments.change_arm,
-        about="Pause, resume or retire an arm. What was learned about it is kept.",
-        scope="admin",
+    _route(
+        "PATCH /v1/experiments/{name}/arms/{arm}",
+        experiments.change_arm,
+        "admin",
         body=bodies.ArmState,
         answers=_SUMMARY,
-        problems=("malformed", "not-found", "conflict", "invalid", "too-large", "too-many"),
-        writes=True,
+        problems=("not-found", "conflict"),
     ),
-    Route(
-        method="POST",
-        path=f"{_EXPERIMENT}/pause",
-        handler=experiments.pause,
-        about="Pause an experiment. It makes no decisions, but still accepts rewards and choices made elsewhere.",
-        scope="admin",
-        answers=_SUMMARY,
-        problems=("not-found", "too-many"),
-        writes=True,
-    ),
-    Route(
-        method="POST",
-        path=f"{_EXPERIMENT}/resume",
-        handler=experiments.resume,
-        about="Resume a paused experiment.",
-        scope="admin",
-        answers=_SUMMARY,
-        problems=("not-found", "too-many"),
-        writes=True,
-    ),
-    Route(
-        method="POST",
-        path=f"{_EXPERIMENT}/reset",
-        handler=experiments.reset,
-        about="Forget everything that an experiment has learned. Its arms and its log are kept.",
-        scope="admin",
-        answers=_SUMMARY,
-        problems=("not-found", "too-many"),
-        writes=True,
-    ),
-    Route(
-        method="GET",
-        path=f"{_EXPERIMENT}/log",
-        handler=logs.log,
-        about="Read the log. Streams all events, or only the rewards that were learned.",
-        scope="read",
+    _route("POST /v1/experiments/{name}/pause", experiments.pause, "admin", answers=_SUMMARY),
+    _route("POST /v1/experiments/{name}/resume", experiments.resume, "admin", answers=_SUMMARY),
+    _route("POST /v1/experiments/{name}/reset", experiments.reset, "admin", answers=_SUMMARY),
+    _route(
+        "GET /v1/experiments/{name}/log",
+        logs.log,
+        "read",
         query=(_AFTER, _LIMIT, _FORMAT, _LEARNED),
         answers={200: ("application/x-ndjson", "One event per line, oldest first.")},
-        problems=("not-found", "invalid"),
     ),
-    Route(
-        method="GET",
-        path="/v1/keys",
-        handler=administration.list_keys,
-        about="List the access keys, without their secrets.",
-        scope="admin",
+    _route(
+        "GET /v1/keys",
+        administration.list_keys,
+        "admin",
         answers={200: (bodies.Keys, "All keys, including expired and revoked ones.")},
     ),
-    Route(
-        method="POST",
-        path="/v1/keys",
-        handler=administration.create_key,
-        about="Create an access key. Its secret is shown only in this answer.",
-        scope="admin",
+    _route(
+        "POST /v1/keys",
+        administration.create_key,
+        "admin",
         body=bodies.NewKey,
         answers={201: (bodies.MadeKey, "The key.")},
-        problems=("malformed", "invalid", "too-large", "too-many"),
-        writes=True,
     ),
-    Route(
-        method="DELETE",
-        path="/v1/keys/{id}",
-        handler=administration.revoke_key,
-        about="Revoke an access key. The server then rejects it.",
-        scope="admin",
+    _route(
+        "DELETE /v1/keys/{id}",
+        administration.revoke_key,
+        "admin",
         answers={200: (bodies.Key, "Revoked.")},
-        problems=("not-found", "too-many"),
-        writes=True,
+        problems=("not-found",),
     ),
-    Route(
-        method="GET",
-        path="/v1/audit",
-        handler=administration.audit,
-        about="Read the audit log: the actions of administrators.",
-        scope="admin",
+    _route(
+        "GET /v1/audit",
+        administration.audit,
+        "admin",
         query=(_AFTER,),
         answers={200: (bodies.AuditLog, "The next 1,000 entries, oldest first.")},
-        problems=("invalid",),
     ),
-    Route(
-        method="GET",
-        path="/metrics",
-        handler=health.metrics,
-        about="Read counters and gauges, for Prometheus.",
-        scope="read",
-        answers={200: ("text/plain", "The text format of Prometheus.")},
-    ),
-    Route(
-        method="GET",
-        path="/healthz",
-        handler=health.healthz,
-        about="Check that the server is alive.",
-        scope=None,
-        answers={200: (bodies.Health, "Alive.")},
-        early=True,
-    ),
-    Route(
-        method="GET",
-        path="/readyz",
-        handler=health.readyz,
-        about="Check whether the server is ready for decisions.",
-        scope=None,
+    _route("GET /metrics", health.metrics, "read", answers={200: ("text/plain", "The text format of Prometheus.")}),
+    _route("GET /healthz", health.healthz, None, answers={200: (bodies.Health, "Alive.")}, early=True),
+    _route(
+        "GET /readyz",
+        health.readyz,
+        None,
         answers={200: (bodies.Health, "Ready."), 503: (bodies.Health, "Not ready, and why.")},
         early=True,
     ),

@@ -619,7 +619,8 @@ def _check_alone(db: Connection, name: str) -> None:
         "AND application_name IN ('robandit', current_setting('application_name'))"
     ).fetchall()
     if others:
-        raise StoreError(f"{name} is used by another server ({others} connections): stop all its servers first")
+        used = f"{name} is used by another server ({others} connections): stop all its servers first"
+        raise StoreError(used, code="store-in-use")
 
 
 def _freeze(db: Connection) -> None:

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -67,32 +68,29 @@ class SqliteReader(Reader):
         with _errors(path):
             self._db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
             self._db.set_busy_timeout(BUSY)
-        self._run = self._db.execute
+
+    def _read(self, query: str, *parameters: Any) -> list[Any]:
+        with _errors(self._path):
+            return self._db.execute(query, parameters).fetchall()
 
     def experiments(self) -> list[StoredExperiment]:
         """See `Reader`."""
         query = "SELECT number, name, head, epoch, CAST(settings AS BLOB) FROM experiment ORDER BY number"
-        with _errors(self._path):
-            return [StoredExperiment(*row) for row in self._run(query)]
+        return list(map(StoredExperiment._make, self._read(query)))
 
     def find(self, experiment: int, kind: str, id: str) -> Event | None:
         """See `Reader`."""
-        with _errors(self._path):
-            row = self._run(f"{_EVENT} AND kind = ? AND id = ?", (experiment, kind, id)).fetchone()
-        return None if row is None else Event(*row)
+        rows = self._read(f"{_EVENT} AND kind = ? AND id = ?", experiment, kind, id)
+        return Event._make(rows[0]) if rows else None
 
     def events(self, experiment: int, after: int = 0, most: int = 1000) -> list[Event]:
         """See `Reader`."""
-        with _errors(self._path):
-            rows = self._run(f"{_EVENT} AND seq > ? ORDER BY seq LIMIT ?", (experiment, after, most)).fetchall()
-        return list(map(Event._make, rows))
+        return list(map(Event._make, self._read(f"{_EVENT} AND seq > ? ORDER BY seq LIMIT ?", experiment, after, most)))
 
     def latest(self, experiment: int, kind: str, last: int, most: int) -> list[Event]:
         """See `Reader`."""
         query = f"{_EVENT} AND +kind = ? AND seq <= ? ORDER BY seq DESC LIMIT ?"  # +: not the index of ids, which must be sorted
-        with _errors(self._path):
-            rows = self._run(query, (experiment, kind, last, most)).fetchall()
-        return list(map(Event._make, rows))
+        return list(map(Event._make, self._read(query, experiment, kind, last, most)))
 
     def tallies(self, experiment: int, after: int, last: int) -> list[Tally]:
         """See `Reader`. Counted by SQLite, which takes about 1 us per event, and lets other threads run.
@@ -103,40 +101,32 @@ class SqliteReader(Reader):
             "SELECT kind, CASE WHEN json_valid(payload) THEN payload ->> '$.arm' END, count(*) FROM event "
             "WHERE experiment = ? AND seq > ? AND seq <= ? GROUP BY 1, 2"
         )
-        with _errors(self._path):
-            rows = self._run(query, (experiment, after, last)).fetchall()
-        return list(map(Tally._make, rows))
+        return list(map(Tally._make, self._read(query, experiment, after, last)))
 
     def snapshots(self, experiment: int) -> list[tuple[int, bytes]]:
         """See `Reader`."""
         kept = "SELECT seq, content FROM snapshot WHERE experiment = ?1 ORDER BY seq DESC"
         base = "SELECT seq, content FROM base WHERE experiment = ?1"
-        with _errors(self._path):
-            return list(self._run(f"SELECT * FROM ({kept}) UNION ALL {base}", (experiment,)))
+        return self._read(f"SELECT * FROM ({kept}) UNION ALL {base}", experiment)
 
     def archived(self, experiment: int) -> int:
         """See `Reader`."""
-        with _errors(self._path):
-            row = self._run("SELECT seq FROM base WHERE experiment = ?", (experiment,)).fetchone()
-        return 0 if row is None else row[0]
+        rows = self._read("SELECT seq FROM base WHERE experiment = ?", experiment)
+        return rows[0][0] if rows else 0
 
     def keys(self) -> list[StoredKey]:
         """See `Reader`."""
-        with _errors(self._path):
-            return [StoredKey.from_row(row) for row in self._run("SELECT * FROM key ORDER BY created, id")]
+        return list(map(StoredKey.from_row, self._read("SELECT * FROM key ORDER BY created, id")))
 
     def sessions(self) -> list[StoredSession]:
         """See `Reader`."""
-        with _errors(self._path):
-            return [StoredSession(*row) for row in self._run("SELECT hash, key, ends FROM session ORDER BY ends, hash")]
+        return list(map(StoredSession._make, self._read("SELECT hash, key, ends FROM session ORDER BY ends, hash")))
 
     def audit(self, after: int = 0, most: int = 1000) -> list[AuditEntry]:
         """See `Reader`."""
-        query = (
-            "SELECT seq, time, key, action, subject, CAST(detail AS BLOB) FROM audit WHERE seq > ? ORDER BY seq LIMIT ?"
-        )
-        with _errors(self._path):
-            return [AuditEntry(*row) for row in self._run(query, (after, most))]
+        columns = "seq, time, key, action, subject, CAST(detail AS BLOB)"
+        rows = self._read(f"SELECT {columns} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?", after, most)
+        return list(map(AuditEntry._make, rows))
 
     def close(self) -> None:
         """See `Reader`."""
@@ -173,7 +163,8 @@ class SqliteStore(Store):
             raise StoreError(f"{shown(self.path)} cannot be opened: {_cause(error)}; {_WRITABLE}") from error
         if not mine:
             raise StoreError(
-                f"{shown(self.path)} is used by another server: stop it first, or name another file with --store sqlite:PATH"
+                f"{shown(self.path)} is used by another server: stop it first, or name another file with --store sqlite:PATH",
+                code="store-in-use",
             )
         with _errors(self.path):
             _make_private(self.path)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from helpers.raising import raises
 from helpers.stream_samples import KINDS, sample
 from robandit.errors import InvalidInput
 from robandit.estimators import Catoni, MedianOfMeans, TrimmedMean
@@ -111,7 +112,7 @@ class TestEvery:
     def test_a_nan_is_named_with_its_position(self, kind):
         with pytest.raises(InvalidInput, match=r"nan must be a finite number; .* \(position 2\); nothing was taken"):
             kind().update_many([1.0, 2.0, math.nan, math.inf])
-        with pytest.raises(InvalidInput, match=r"-inf must be a finite number"):
+        with raises(InvalidInput, parameter="value", rule="a finite number"):
             kind().update(-math.inf)
 
     def test_other_kinds_of_numbers_are_taken(self, kind):
@@ -203,7 +204,7 @@ class TestEvery:
         with pytest.raises(InvalidInput, match="version 2, and this Robandit reads up to 1"):
             kind.from_dict(state | {"version": 2})
         for version in (0, "1", None, 1.0, True):
-            with pytest.raises(InvalidInput, match="version"):
+            with raises(InvalidInput, parameter="version"):
                 kind.from_dict(state | {"version": version})
         with pytest.raises(InvalidInput, match=f"kind is 'Other': it cannot become a {kind.__name__}"):
             kind.from_dict(state | {"kind": "Other"})
@@ -229,7 +230,7 @@ class TestEvery:
                 and field in ("cut", "delta_min")
             ):
                 continue
-            with pytest.raises(InvalidInput, match=field.partition("_")[0]):
+            with raises(InvalidInput, parameter=field):
                 kind.from_dict(state | {field: wrong})
 
     def test_golden_states_of_version_1_still_load(self, kind):
@@ -262,7 +263,7 @@ def test_damage_inside_is_found():
     one = TrimmedMean()
     one.update_many(sample("student 1.5", 20_000))
     state = one.to_dict()
-    for change, match in [
+    for change, parameter in [
         ({"squares_x": "1"}, "squares_x"),
         ({"squares_threshold": "0"}, "squares_threshold"),
         ({"squares_x": "f" * 2000}, "squares_x"),
@@ -273,18 +274,18 @@ def test_damage_inside_is_found():
         ({"lost": 5}, "floor"),
         ({"n_threshold": 0}, "nonzero"),
     ]:
-        with pytest.raises(InvalidInput, match=match):
+        with raises(InvalidInput, parameter=parameter):
             TrimmedMean.from_dict(state | change)
     blocks = MedianOfMeans()
     blocks.update_many(np.arange(20_000.0))
     state = blocks.to_dict()
-    for change, match in [
-        ({"n": 19_999}, "rest|blocks"),
+    for change, parameter in [
+        ({"n": 19_999}, "blocks"),
         ({"level": 1}, "blocks"),
         ({"blocks": state["blocks"][:-1]}, "blocks"),
         ({"rest": [*state["rest"], 1.0]}, "rest"),
     ]:
-        with pytest.raises(InvalidInput, match=match):
+        with raises(InvalidInput, parameter=parameter):
             MedianOfMeans.from_dict(state | change)
     cells = Catoni()
     cells.update_many(sample("gaussian", 1000))

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from helpers.raising import raises
 from helpers.stream_samples import KINDS, sample
 from robandit.errors import InvalidInput
 from robandit.estimators import MedianOfMeans, median_of_means, median_of_means_blocks, median_of_means_width
@@ -161,18 +162,18 @@ def test_too_few_values_for_delta_have_no_bounds():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "match"),
+    ("wrong", "parameter", "rule"),
     [
-        ({"delta": 1e-13}, "delta = 1e-13 must be at least this MedianOfMeans's delta_min"),
-        ({"delta": math.nan}, "delta = nan"),
-        ({"eps": 0.5}, "v = None: give both"),
-        ({"v": 0.5}, "eps = None"),
-        ({"eps": 0.0, "v": 1.0}, "eps = 0.0"),
-        ({"eps": 1.0, "v": 0.0}, "v = 0.0"),
+        ({"delta": 1e-13}, "delta", "at least this MedianOfMeans's delta_min"),
+        ({"delta": math.nan}, "delta", "a probability"),
+        ({"eps": 0.5}, "v", "given together"),
+        ({"v": 0.5}, "eps", "given together"),
+        ({"eps": 0.0, "v": 1.0}, "eps", "0 < eps <= 1"),
+        ({"eps": 1.0, "v": 0.0}, "v", "a finite number > 0"),
     ],
 )
-def test_wrong_parameters_of_estimate_are_rejected_by_name(wrong, match):
-    with pytest.raises(InvalidInput, match=match):
+def test_wrong_parameters_of_estimate_are_rejected_by_name(wrong, parameter, rule):
+    with raises(InvalidInput, parameter=parameter, rule=rule):
         filled(sample("gaussian", 1000)).estimate(**({"delta": 0.05} | wrong))
 
 

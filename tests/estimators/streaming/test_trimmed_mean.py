@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
+from helpers.raising import raises
 from helpers.stream_samples import KINDS, sample
 from references.plain_streams import PlainTrimmedMean
 from robandit.errors import InvalidInput, NoThresholdError
@@ -243,28 +244,25 @@ def test_a_large_mean_does_not_cancel():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "match"),
+    ("wrong", "parameter", "rule"),
     [
-        ({"delta": 1e-13}, r"delta = 1e-13 must be at least this TrimmedMean's delta_min = 1e-12"),
-        ({"delta": 0.0}, "delta = 0.0"),
-        ({"delta": 1.0}, "delta = 1.0"),
-        ({"delta": "x"}, "delta = 'x'"),
-        ({"bonus": "likelihood"}, "likelihood bound needs all values"),
-        ({"bonus": "best"}, "'best' must be"),
-        ({"eps": 0.5}, "u = None: give both"),
-        ({"u": 0.5}, "eps = None and u"),
-        ({"eps": 1.5, "u": 1.0}, "eps = 1.5"),
-        ({"eps": 0.5, "u": -1.0}, "u = -1.0"),
-        ({"eps": 0.5, "u": 1.0, "bonus": "tight"}, "leave out one"),
+        ({"delta": 1e-13}, "delta", "at least this TrimmedMean's delta_min = 1e-12"),
+        *(({"delta": delta}, "delta", "a probability") for delta in (0.0, 1.0, "x")),
+        *(({"bonus": bonus}, "bonus", "one of 'paper', 'tight'") for bonus in ("likelihood", "best")),
+        ({"eps": 0.5}, "u", "given together"),
+        ({"u": 0.5}, "eps", "given together"),
+        ({"eps": 1.5, "u": 1.0}, "eps", "0 < eps <= 1"),
+        ({"eps": 0.5, "u": -1.0}, "u", "a finite number > 0"),
+        ({"eps": 0.5, "u": 1.0, "bonus": "tight"}, "bonus", "'paper' with eps and u"),
     ],
 )
-def test_wrong_parameters_of_estimate_are_rejected_by_name(wrong, match):
+def test_wrong_parameters_of_estimate_are_rejected_by_name(wrong, parameter, rule):
     made = filled(sample("gaussian", 1000))
-    with pytest.raises(InvalidInput, match=match):
+    with raises(InvalidInput, parameter=parameter, rule=rule):
         made.estimate(**({"delta": 0.05} | wrong))
 
 
 @pytest.mark.parametrize("delta_min", [0.0, 1.0, -1, None, "x", math.nan])
 def test_a_wrong_delta_min_is_rejected(delta_min):
-    with pytest.raises(InvalidInput, match="delta"):
+    with raises(InvalidInput, parameter="delta_min"):
         TrimmedMean(delta_min=delta_min)

@@ -420,8 +420,8 @@ def test_pause_resume_add_and_retire_by_form(local, person):
     ("form", "status", "message"),
     [
         ({"action": "add-arm", "arm": "a"}, 409, "arm 'a' exists and is active: choose another name"),
-        ({"action": "add-arm", "arm": ""}, 422, "arm must be 1 to 100 characters"),
-        ({"action": "add-arm", "arm": "x" * 101}, 422, "arm must be 1 to 100 characters"),
+        ({"action": "add-arm", "arm": ""}, 422, "must be a string (1 to 100 characters"),
+        ({"action": "add-arm", "arm": "x" * 101}, 422, "must be a string (1 to 100 characters"),
         ({"action": "pause-arm", "arm": "z"}, 404, "experiment 'p' has no arm 'z'"),
         ({"action": "resume-arm", "arm": "old"}, 409, "arm 'old' is retired and cannot come back"),
         ({"action": "explode"}, 422, "action = 'explode' must be one of"),

@@ -92,7 +92,7 @@ def _navigation(visit: Visit | None) -> str:
 
 def problem_page(problem: Problem, visit: Visit | None = None, headers: Headers = ()) -> Answer:
     """Return the page that explains why a request failed."""
-    way = '<a href="/login">Log in</a>' if problem.code == "no-key" else '<a href="/">All experiments</a>'
+    way = '<a href="/login">Log in</a>' if problem.status == 401 else '<a href="/">All experiments</a>'
     main = (
         f'<h1 class="title">{escaped(problem.title)}</h1><p class="refused">{escaped(problem.detail)}</p><p>{way}</p>'
     )

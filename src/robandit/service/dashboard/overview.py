@@ -14,7 +14,7 @@ from robandit.service.dashboard.layout import Visit, address, badge, page, table
 from robandit.service.dashboard.site import Site
 from robandit.service.experiments import summary_of, warnings_of
 from robandit.service.http import Answer
-from robandit.service.problems import Refusal
+from robandit.service.problems import wrong_value
 from robandit.service.studies import ExperimentStudy
 from robandit.wording import counted, share
 
@@ -61,8 +61,7 @@ def chosen(site: Site, visit: Visit) -> Chosen:
     """Return the experiments that a person may see and has asked for, by name."""
     text, given = visit.query.get("q", "").strip(), visit.query.get("page", "1")
     if not given.isascii() or not given.isdigit() or len(given) > 9 or int(given) < 1:
-        rule = "an integer >= 1"
-        raise Refusal("invalid", f"page = {given[:40]!r} must be {rule}", parameter="page", rule=rule)
+        raise wrong_value("page", given, "an integer >= 1")
     number, named = int(given), text.lower()
     everything = site.state.engine.experiments.values()
     found = [each for each in everything if named in each.name.lower() and access.may(visit.key, "read", each.name)]

@@ -18,7 +18,7 @@ from robandit.service.dashboard.looks import TICK
 from robandit.service.dashboard.site import Page, Site
 from robandit.service.dashboard.timeline import WINDOWS, default_window
 from robandit.service.http import Answer, Handler, Parameter, Request
-from robandit.service.problems import Problem, Refusal
+from robandit.service.problems import Problem, Refusal, wrong_value
 
 MOST_STREAMS = 500
 HEARTBEAT = 10.0  # seconds of silence after which a stream says that it is alive, and notices if the browser is gone
@@ -46,8 +46,7 @@ async def _asked(site: Site, visit: Visit) -> tuple[LiveExperiment, str]:
     experiment = await site.state.engine.present(visit.parameters[0])
     window = visit.query.get("window") or default_window(site.state.engine.clock() - experiment.created)
     if window not in WINDOWS:
-        rule = f"one of {', '.join(WINDOWS)}"
-        raise Refusal("invalid", f"window = {window[:40]!r} must be {rule}", parameter="window", rule=rule)
+        raise wrong_value("window", window, f"one of {', '.join(WINDOWS)}")
     return experiment, window
 
 
@@ -76,8 +75,7 @@ async def _change(site: Site, visit: Visit) -> None:
         body = msgspec.json.encode({"state": states[action]})
         await experiments.change_arm(site.state, Request((name, arm), {}, visit.key, body))
     else:
-        rule = f"one of pause, resume, add-arm, {', '.join(states)}"
-        raise Refusal("invalid", f"action = {action[:40]!r} must be {rule}", parameter="action", rule=rule)
+        raise wrong_value("action", action, f"one of pause, resume, add-arm, {', '.join(states)}")
 
 
 async def live(site: Site, visit: Visit) -> Answer:
