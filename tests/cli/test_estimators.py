@@ -120,7 +120,7 @@ def test_bad_rows(tmp_path, capsys):
     message = r"line 3: the value is missing .* Each row needs a finite number in 'latency': correct"
     with pytest.raises(InvalidInput, match=message):
         estimates(str(file), column="latency")
-    with pytest.raises(InvalidInput, match=r"no column 'lat' .*did you mean 'latency'.*: .* values with --column$"):
+    with pytest.raises(InvalidInput, match=r"no column 'lat' .*did you mean 'latency'.*: .* \(--column\)$"):
         estimates(str(file), column="lat")
     file.write_text("latency\nx\n")
     with pytest.raises(InvalidInput, match=r"no good row: .* the value 'x' .*; name another with --column$"):

@@ -36,21 +36,6 @@ def test_other_errors_of_the_system_are_not_taken_for_a_full_disk(monkeypatch):
         cli.main()
 
 
-def test_errors_name_options_of_the_command_not_of_python(tmp_path, monkeypatch, capsys):
-    file = tmp_path / "bad.csv"
-    file.write_text("arm,reward\na,1\nb,x\n")
-
-    def message(*words):
-        monkeypatch.setattr(sys, "argv", ["robandit", "diagnose", str(file), *words])
-        with pytest.raises(SystemExit):
-            cli.main()
-        return " ".join(capsys.readouterr().err.split())
-
-    assert message().endswith("correct them, or skip them with --skip-bad")
-    assert message("--reward", "cost").endswith("Name the column of the reward with --reward")
-    assert "no row fits --where 'arm = 1'" in message("--where", "arm = 1")
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -3,6 +3,7 @@
 import pytest
 
 from helpers.raising import raises
+from robandit.errors import InvalidInput
 from robandit_client.http import (
     LONGEST_BODY,
     LONGEST_HEAD,

@@ -130,7 +130,7 @@ def open_records(
         )
 
     def records(reader: Reader) -> Records:
-        roles = _roles(reader, names)
+        roles = _roles(reader, names, {} if one_arm is None else {"reward": "--column"})
         condition = None if where is None else parse_condition(where, reader.columns, reader.source)
         for name in () if condition is None else condition.columns:
             if name in reader.repeated:
@@ -255,8 +255,11 @@ def _read_file(path: Path, source: str, delimiter: str | None, columns: Sequence
     return CsvReader(path, source, compression, delimiter, columns)
 
 
-def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
-    """Return a dictionary from roles to columns. Named columns, the arm and the reward must exist."""
+def _roles(reader: Reader, names: Mapping[str, str | None], options: Mapping[str, str]) -> dict[str, str]:
+    """Return a dictionary from roles to columns. Named columns, the arm and the reward must exist.
+
+    ``options`` are those of the command line whose names are not those of the roles.
+    """
     roles: dict[str, str] = {}
     for role, name in names.items():
         column = role if name is None else name
@@ -269,7 +272,7 @@ def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
             hint = question([repr(each) for each in close(column, reader.columns)])
             raise InvalidInput(
                 f"{reader.source} has no column {formatted(column)}{hint}: its columns are {columns}. "
-                f"{way_to_name(role)}{_header_hint(reader.columns)}",
+                f"Name the column of the {role} with {role}= ({options.get(role, '--' + role)}){_header_hint(reader.columns)}",
                 parameter=role,
                 value=name,
                 rule="a column of the table",
