@@ -59,6 +59,7 @@ from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
 from robandit.live.saving import Among, Fields, pack, unpack
 from robandit.policies import AdaKLUCB, Probing, Restarting
 from robandit.policies.base import Policy, check_policy_given
+from robandit.policies.drift.wrapping import Wrapping
 from robandit.wording import share
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class Bandit:
             asked=[],
             among=None,
             state=state,
-            record=Memory(len(names), watching=policy.alarms(state) is None),
+            record=Memory(len(names), watching=not isinstance(policy, Wrapping)),
         )
         self._use(fields, log, clock, compile)
 
@@ -314,7 +315,10 @@ class Bandit:
             unusual = among is not None or engine.among is not None or self._horizon is not None or not engine.allowed
             if unusual or self._pick >= 0:
                 return self._arms[self._choose(among)]
-            pick: int = engine.ask_entry(*engine.args)
+            try:
+                pick: int = engine.ask_entry(*engine.args)
+            except IndexError as error:
+                engine.refuse(error)
             if pick not in engine.allowed:
                 engine.reject(pick)
             self._pick = pick
@@ -388,7 +392,7 @@ class Bandit:
         """Return the numbers of rewards and open decisions, and the policy's counters (AdaR-UCB: inexact evaluations)."""
         with self._guard.exclusive():
             counts = {"rewards": sum(self._received), "open": len(self._decisions.open)}
-            return counts | self._policy.counters(self._engine.state)
+            return counts | self._engine.counters()
 
     def diagnose(self) -> Diagnosis:
         """Describe the rewards, test the policy's assumption on them, list changes over time, and recommend a policy.
@@ -419,7 +423,7 @@ class Bandit:
 
     def _alarms(self, watch: Watch | None) -> tuple[Alarm, ...]:
         """Return the changes that were noticed, with the names of their arms and in the user's sign."""
-        alarms: Sequence[Alarm] = self._policy.alarms(self._engine.state) or ()
+        alarms: Sequence[Alarm] = self._engine.alarms()
         if watch is not None:
             alarms = watch.alarms
         elif self._minimize:  # the policy maximises
@@ -487,7 +491,10 @@ class Bandit:
     def _observe(self, i: int, value: float) -> Sequence[Warned]:
         engine = self._engine
         # A sum of tuples takes 40 ns less than (*engine.args, i, ...), which makes a list first.
-        grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, NOW)))
+        try:
+            grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, NOW)))
+        except IndexError as error:
+            engine.refuse(error)
         if grown:
             engine.grow()
         warned = self._recorded(i, value, grown)
@@ -512,7 +519,7 @@ class Bandit:
 
     def _newest_alarm(self) -> Alarm | None:
         """Return the newest alarm of the policy itself."""
-        alarms = self._policy.alarms(self._engine.state)
+        alarms = self._engine.alarms()
         return alarms[-1] if alarms else None
 
     def _digest(self, i: int) -> list[Warned]:
@@ -578,7 +585,10 @@ class Bandit:
         if unusual or self._pick >= 0:
             i = self._choose(among)
         else:
-            i = engine.ask_entry(*engine.args)
+            try:
+                i = engine.ask_entry(*engine.args)
+            except IndexError as error:
+                engine.refuse(error)
             if i not in engine.allowed:
                 engine.reject(i)
             self._pick = i
@@ -586,7 +596,10 @@ class Bandit:
         mark: float
         propensity: float | None = None
         if engine.deterministic:  # the usual case of `issue`, without a call
-            mark = engine.issue_entry(*(engine.args + (i,)))
+            try:
+                mark = engine.issue_entry(*(engine.args + (i,)))
+            except IndexError as error:
+                engine.refuse(error)
             if not -inf < mark < inf:
                 engine.reject_mark(mark)
         else:
@@ -667,7 +680,10 @@ class Bandit:
     def _settle(self, decision_id: DecisionId, value: float) -> Sequence[Warned]:
         engine = self._engine
         i, mark = self._decisions.open.arm_and_mark(decision_id)
-        grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, mark)))
+        try:
+            grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, mark)))
+        except IndexError as error:
+            engine.refuse(error)
         if grown:
             engine.grow()
         self._decisions.open.close(decision_id)  # not before, since a hook may raise an error
@@ -911,6 +927,7 @@ class Bandit:
         'b'
         """
         with self._guard.exclusive():
+            self._engine.check_sound()
             fields = Fields(
                 policy=self._policy,
                 arms=self._arms,

@@ -12,20 +12,22 @@ import sys
 import time
 import warnings
 import weakref
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
-from robandit.errors import CompilationWarning, KernelError, NotApplicable, formatted
+from robandit.drift.alarm import Alarm
+from robandit.errors import BrokenState, CompilationWarning, KernelError, NotApplicable, RobanditError, formatted
 from robandit.kernel import compiled, loops
 from robandit.kernel.background import in_background, resume
 from robandit.kernel.build import Entry, at_hand, flat, kernel_of, shape_of, unchecked
 from robandit.kernel.cache import Kernel
 from robandit.kernel.interpreted import interpreted
 from robandit.policies.base import Policy
+from robandit.policies.drift.wrapping import Wrapping
 
 Compile: TypeAlias = Literal["background", "now", "never"]
 """When a bandit compiles its hooks."""
@@ -41,6 +43,8 @@ _ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
 }
 # What hooks may raise when they run as plain Python. Anything else comes from elsewhere, such as from the handler of a signal.
 _ERRORS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
+# What methods of a policy raise if the numbers of a state make no sense, such as those of a file that somebody wrote by hand.
+_SENSELESS = (ArithmeticError, LookupError, ValueError)
 LONG = 0.02  # seconds after which `describe` is compiled: the time of some policies, such as KLinf-UCB, grows with their rewards
 _PACKAGE = str(Path(__file__).parent.parent)
 
@@ -61,6 +65,22 @@ def live_kernels(policy: Policy) -> list[Kernel]:
     state = policy.start(2, None, np.zeros(4, dtype=np.uint64))
     entries = [source(policy, state, name) for name in names]
     return [kernel_of(bound, args) for bound, _, args in entries]
+
+
+def _of_policy(method: Callable[..., Any]) -> Any:
+    """Let a method, which calls methods of the policy that are not compiled, raise `BrokenState` if they cannot use the state."""
+
+    @wraps(method)
+    def guarded(self: Engine, *args: Any, **kwargs: Any) -> Any:
+        self.check_sound()
+        try:
+            return method(self, *args, **kwargs)
+        except RobanditError:
+            raise
+        except _SENSELESS as error:
+            self.refuse(error)
+
+    return guarded
 
 
 class Engine:
@@ -84,6 +104,7 @@ class Engine:
         self.deterministic = policy.chance is None and not policy.weighted
         self._entries: dict[str, Entry] = {}
         self._warned = False
+        self._broken = ""  # the reason not to go on
         self._slow = False  # whether `describe` was slow
         self._shapes: Any = None
         self._use(state)
@@ -142,6 +163,7 @@ class Engine:
         return source(self.policy, self.state, name)
 
     def _set(self, name: str, entry: Entry) -> None:
+        entry = self.check_sound if self._broken else entry
         self._entries[name] = entry
         if name == "ask":
             self.ask_entry = entry
@@ -154,7 +176,7 @@ class Engine:
         """Take over a compiled entry; or go on without it, and let the next choice warn."""
         if not isinstance(result, Exception):
             self._set(name, unchecked(result))
-        elif not self._warned:
+        elif not self._warned and not self._broken:
             self._warned = True
             self.ask_entry = partial(self._ask_and_warn, str(result))
 
@@ -167,12 +189,10 @@ class Engine:
 
     def compiled_after(self, name: str, error: Exception) -> Entry:
         """Compile an entry now, because it raised an error when it ran interpreted; compiled code may not."""
+        if isinstance(error, IndexError):  # compiled code would raise it, too
+            self.refuse(error)
         hook = _hook_that_raised(error) or _ENTRIES[name][1][0]
         what = f"{hook}() of {self.policy!r} raised {type(error).__name__}: {formatted(str(error))[1:-1]}"
-        if isinstance(error, IndexError):  # compiled code would read or write other memory
-            raise KernelError(
-                f"{what}; array indices must be in range, since compiled hooks do not check them"
-            ) from error
         if self._compile == "never":
             hint = 'Fix the hook, or allow compilation, compile="background" or "now"'
             raise KernelError(f"{what}; compiled code might return NaN or infinity instead. {hint}") from error
@@ -180,13 +200,37 @@ class Engine:
         self._set(name, unchecked(compiled(bound, label=label, args=args)))
         return self._entries[name]
 
+    def refuse(self, error: BaseException) -> NoReturn:
+        """Raise `BrokenState` because a hook used an index out of range, or the policy cannot use its state; and so from now on.
+
+        Compiled code may have changed a part of the state before it raised the error.
+        """
+        hook = _hook_that_raised(error)
+        what = f"{hook}() of {self.policy!r}" if hook else repr(self.policy)
+        hint = "Fix the policy, or load a bandit that was saved before"
+        self._broken = (
+            f"{what} raised {type(error).__name__}: {formatted(str(error))[1:-1]}. The state or the policy is broken, "
+            f"and the bandit does not go on. {hint}"
+        )
+        for name in self._entries:
+            self._set(name, self.check_sound)
+        raise BrokenState(self._broken) from error
+
+    def check_sound(self, *args: Any) -> None:
+        """Raise `BrokenState` if an earlier call did. It replaces all entries then."""
+        if self._broken:
+            raise BrokenState(self._broken)
+
     # --- choices -------------------------------------------------------------------------------------------------------
 
     def ask(self, among: tuple[int, ...] | None) -> int:
         """Return the arm to pull now, among these arms (None: all available arms)."""
         if among != self.among:
             self._restrict(among)
-        arm: int = self.ask_entry(*self.args)
+        try:
+            arm: int = self.ask_entry(*self.args)
+        except IndexError as error:
+            self.refuse(error)
         if arm not in self.allowed:
             self.reject(arm)
         return arm
@@ -202,6 +246,7 @@ class Engine:
         chosen = set(among)
         return [available and arm in chosen for arm, available in enumerate(self.available)]
 
+    @_of_policy
     def _restrict(self, among: tuple[int, ...] | None) -> None:
         self.policy.set_allowed(self.state, self._mask(among))
         self.allowed = frozenset(np.flatnonzero(self.state.allowed).tolist())
@@ -219,11 +264,15 @@ class Engine:
 
     def tell(self, arm: int, reward: float) -> bool:
         """Learn from a pull and its reward. Return whether the state had to grow, which may be due to an alarm of the policy."""
-        full: bool = self.tell_entry(*self.args, arm, reward, loops.NOW)
+        try:
+            full: bool = self.tell_entry(*self.args, arm, reward, loops.NOW)
+        except IndexError as error:
+            self.refuse(error)
         if full:
             self.grow()
         return full
 
+    @_of_policy
     def grow(self) -> None:
         """Let the state grow, or handle an alarm."""
         self._use(self.policy.grown(self.state))
@@ -231,9 +280,12 @@ class Engine:
     def issue(self, arm: int) -> tuple[float, float | None]:
         """Record a pull whose reward comes later; `prepare` first. Return its mark, and its probability (None: deterministic)."""
         probability: float | None = None
-        if self.policy.chance is not None and not self.policy.weighted:
-            probability = self._entries["chance_of"](*self.args, arm)
-        mark: float = self._entries["issue"](*self.args, arm)
+        try:
+            if self.policy.chance is not None and not self.policy.weighted:
+                probability = self._entries["chance_of"](*self.args, arm)
+            mark: float = self._entries["issue"](*self.args, arm)
+        except IndexError as error:
+            self.refuse(error)
         if not -math.inf < mark < math.inf:
             self.reject_mark(mark)
         if self.deterministic:
@@ -255,10 +307,14 @@ class Engine:
 
     def forget(self, arm: int, mark: float) -> None:
         """Record that the reward of an earlier pull will never come; `prepare` first."""
-        self._entries["forget"](*self.args, arm, mark)
+        try:
+            self._entries["forget"](*self.args, arm, mark)
+        except IndexError as error:
+            self.refuse(error)
 
     # --- arms that come and go -------------------------------------------------------------------------------------------
 
+    @_of_policy
     def add_arm(self) -> None:
         """Add an arm at the end, available."""
         self._restrict(None)
@@ -267,6 +323,7 @@ class Engine:
         self.available.append(True)
         self._restrict(None)
 
+    @_of_policy
     def set_available(self, arm: int, *, available: bool) -> None:
         """Make an arm available, or not."""
         self._restrict(None)
@@ -277,8 +334,19 @@ class Engine:
         self.available[arm] = available
         self._restrict(None)
 
-    # --- estimates -------------------------------------------------------------------------------------------------------
+    # --- estimates and counts ------------------------------------------------------------------------------------------
 
+    @_of_policy
+    def counters(self) -> dict[str, int]:
+        """Return the policy's counters."""
+        return self.policy.counters(self.state)
+
+    @_of_policy
+    def alarms(self) -> tuple[Alarm, ...]:
+        """Return the newest changes that the policy's own detector noticed; none if it has no detector."""
+        return self.policy.alarms(self.state) if isinstance(self.policy, Wrapping) else ()
+
+    @_of_policy
     def describe(self) -> list[list[float]]:
         """Return the policy's columns, one row per arm. It works on a copy of the state, because evaluations fill caches."""
         columns = self.policy.columns
@@ -317,7 +385,7 @@ def _hook_that_raised(error: BaseException) -> str | None:
     trace = error.__traceback__
     while trace is not None:
         module = trace.tb_frame.f_globals.get("__name__", "")
-        if module != __name__ and not module.startswith("robandit.kernel"):
+        if not module.startswith(("robandit.live", "robandit.kernel")):
             return trace.tb_frame.f_code.co_name
         trace = trace.tb_next
     return None

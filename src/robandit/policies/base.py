@@ -25,7 +25,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cache, partial
 from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
 
 import numpy as np
 
@@ -33,14 +33,10 @@ from robandit.errors import InvalidInput, NotApplicable, RobanditError, formatte
 from robandit.hints import guided
 from robandit.kernel import loops
 from robandit.kernel.lazy import forget_leader, lazy_state
-from robandit.kernel.ranges import Range
 from robandit.kernel.types import Bools, UInts
 from robandit.policies.facts import Facts
 from robandit.validation import LEAST_EPS, integer, invalid, mapping, order, plain
 from robandit.wording import visible
-
-if TYPE_CHECKING:
-    from robandit.drift import Alarm
 
 _registry: dict[str, type[Policy]] = {}
 _DEFINED = "_robandit_defined"
@@ -157,18 +153,6 @@ class Policy:
 
     def counters(self, state: Any) -> dict[str, int]:
         """Return counts of the whole run to display."""
-        return {}
-
-    def alarms(self, state: Any) -> tuple[Alarm, ...] | None:
-        """Return the newest changes of laws that the policy's own detector noticed, or None if it has none."""
-        return None
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field (:mod:`robandit.kernel.ranges`), given a state whose arrays have valid shapes.
-
-        A saved bandit whose state is outside is refused: a file can hold any number, with a valid checksum, and compiled hooks use
-        integers as indices without a check. Fields that are missing here are not checked.
-        """
         return {}
 
     def validate(self) -> None:

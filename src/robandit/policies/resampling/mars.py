@@ -68,4 +68,4 @@ class MARS(Resampled, Policy):
 
     def params(self) -> Params:
         """Return parameters for a single block."""
-        return Params(1, 0)
+        return Params(1, 0, self.limit)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from robandit.kernel.ranges import Range
 from robandit.policies._parts.parameters import check_known
 from robandit.policies._parts.reward_store import place_last
 from robandit.policies.assumptions import FINITE_VARIANCE
@@ -152,11 +151,6 @@ class RobustUCB(Policy):
         return _ESTIMATORS[self.estimator].init(self, arms, horizon)
 
     grows: ClassVar[Any] = property(lambda self: _ESTIMATORS[self.estimator].grows)
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field of the estimator."""
-        valid: dict[str, Range] = _ESTIMATORS[self.estimator].ranges(state)
-        return valid
 
     def grow(self, state: Any) -> Any:
         """Return the state with more room."""
