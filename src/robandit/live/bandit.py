@@ -38,7 +38,7 @@ from robandit.inputs import at, checked_reward, checked_rewards, listed
 from robandit.kernel import loops
 from robandit.kernel.random import streams
 from robandit.live.arms import ACTIVE, PAUSED, RETIRED, Arm, State, checked_arms, checked_name, hashable
-from robandit.live.engine import Compile, Engine
+from robandit.live.engine import SIGNED_COLUMNS, Compile, Engine
 from robandit.live.events import (
     ArmAdded,
     ArmPaused,
@@ -376,7 +376,7 @@ class Bandit:
         """
         with self._guard.exclusive():
             rows = self._engine.describe()
-            columns, signed = self._policy.columns, self._policy.signed_columns if self._minimize else ()
+            columns, signed = self._policy.columns, SIGNED_COLUMNS if self._minimize else ()
             return [
                 {"arm": arm, "state": state, "pulls": pulls}
                 | {name: 0.0 - x if name in signed else x for name, x in zip(columns, row, strict=True)}

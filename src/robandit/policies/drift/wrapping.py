@@ -46,6 +46,7 @@ class Wrapping:
     select: ClassVar[Any]  # `hooks` returns all hooks
     update: ClassVar[Any]
     suffix: ClassVar[str]  # after the name of the other policy
+    replaced_machinery: ClassVar[tuple[str, ...]] = ("hooks", "grown")
 
     def validate(self) -> None:
         """Check that the other policy can be wrapped."""
@@ -86,7 +87,6 @@ class Wrapping:
     respects_allowed: ClassVar[Any] = _inner("respects_allowed")
     grows: ClassVar[Any] = property(lambda self: growing_fields(self.of))
     columns: ClassVar[Any] = _inner("columns")
-    signed_columns: ClassVar[Any] = _inner("signed_columns")
     chance: ClassVar[Any] = _inner("chance")
 
     @property
