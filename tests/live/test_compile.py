@@ -342,6 +342,7 @@ def test_after_an_index_out_of_range_a_bandit_refuses_to_go_on(way):
     ) as first:
         bandit.expire(decision)
     assert bandit.open == (decision,)
+    assert bandit.is_broken
     calls = [bandit.select, bandit.decide, bandit.to_bytes, bandit.counters, bandit.estimates]
     calls += [partial(bandit.update, "a", 1.0), partial(bandit.reward, decision, 1.0), partial(bandit.expire, decision)]
     for call in [*calls, partial(bandit.add_arm, "c")]:

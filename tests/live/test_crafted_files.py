@@ -107,10 +107,6 @@ def test_numbers_that_make_no_sense(compiled, tmp_path):
     assert {"played", "BrokenState"} <= {result["outcome"] for result in results}
 
 
-def test_an_integer_beyond_all_counts_is_refused():
-    refused(with_number(lived(rb.UCB1()), "pulls", 0, 2**53), "pulls of UCB1 has an integer beyond")
-
-
 def test_a_field_that_does_not_grow_has_its_first_size():
     def longer(content):
         kind, shape, data = content["state"]["lines"]

@@ -234,6 +234,11 @@ class Bandit:
         return self._minimize
 
     @property
+    def is_broken(self) -> bool:
+        """Whether a call has raised `robandit.errors.BrokenState`, so that every later one does."""
+        return bool(self._engine.broken)
+
+    @property
     def open(self) -> tuple[Decision, ...]:
         """Decisions without a reward yet, oldest first."""
         with self._guard.exclusive():

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from robandit.kernel.interpreted import interpreted
 from robandit.policies.base import Policy
 from robandit.policies.drift.wrapping import Wrapping
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 Compile: TypeAlias = Literal["background", "now", "never"]
 """When a bandit compiles its hooks."""
 
@@ -70,7 +71,7 @@ def live_kernels(policy: Policy) -> list[Kernel]:
     return [kernel_of(bound, args) for bound, _, args in entries]
 
 
-def _of_policy(method: Callable[..., Any]) -> Any:
+def _of_policy(method: Function) -> Function:
     """Let a method, which calls methods of the policy that are not compiled, raise `BrokenState` if they cannot use the state."""
 
     @wraps(method)
@@ -83,7 +84,7 @@ def _of_policy(method: Callable[..., Any]) -> Any:
         except _SENSELESS as error:
             self.refuse(error)
 
-    return guarded
+    return cast(Function, guarded)
 
 
 class Engine:
@@ -107,7 +108,8 @@ class Engine:
         self.deterministic = policy.chance is None and not policy.weighted
         self._entries: dict[str, Entry] = {}
         self._warned = False
-        self._broken = ""  # the reason not to go on
+        self.broken = ""
+        """The reason not to go on, if there is one."""
         self._slow = False  # whether `describe` was slow
         self._shapes: Any = None
         self._use(state)
@@ -166,7 +168,7 @@ class Engine:
         return source(self.policy, self.state, name)
 
     def _set(self, name: str, entry: Entry) -> None:
-        entry = self.check_sound if self._broken else entry
+        entry = self.check_sound if self.broken else entry
         self._entries[name] = entry
         if name == "ask":
             self.ask_entry = entry
@@ -179,7 +181,7 @@ class Engine:
         """Take over a compiled entry; or go on without it, and let the next choice warn."""
         if not isinstance(result, Exception):
             self._set(name, unchecked(result))
-        elif not self._warned and not self._broken:
+        elif not self._warned and not self.broken:
             self._warned = True
             self.ask_entry = partial(self._ask_and_warn, str(result))
 
@@ -211,18 +213,18 @@ class Engine:
         hook = _hook_that_raised(error)
         what = f"{hook}() of {self.policy!r}" if hook else repr(self.policy)
         hint = "Fix the policy, or load a bandit that was saved before"
-        self._broken = (
+        self.broken = (
             f"{what} raised {type(error).__name__}: {formatted(str(error))[1:-1]}. The state or the policy is broken, "
             f"and the bandit does not go on. {hint}"
         )
         for name in self._entries:
             self._set(name, self.check_sound)
-        raise BrokenState(self._broken) from error
+        raise BrokenState(self.broken) from error
 
     def check_sound(self, *args: Any) -> None:
         """Raise `BrokenState` if an earlier call did. It replaces all entries then."""
-        if self._broken:
-            raise BrokenState(self._broken)
+        if self.broken:
+            raise BrokenState(self.broken)
 
     # --- choices -------------------------------------------------------------------------------------------------------
 

@@ -212,9 +212,6 @@ def _restored(source: str, policy: Policy, allowed: Bools, saved: dict[str, Any]
         raise CorruptFile(f"{source}: {policy.label} cannot use this state, which another version of the policy saved")
     arrays = {n: np.frombuffer(data, dtype=kind).reshape(shape).copy() for n, (kind, shape, data) in saved.items()}
     state = with_allowed(type(fresh)(**arrays, **later), allowed)
-    for name, array in arrays.items():
-        if array.dtype.kind == "i" and array.size and not -LARGEST_COUNT <= array.min() <= array.max() <= LARGEST_COUNT:
-            raise CorruptFile(f"{source} is damaged: {name} of {policy.label} has an integer beyond 2^52")
     if getattr(policy, "outlook", None) is no_outlook:  # version 0.2 saved lines of such policies, which may be too low
         forget_lines(state.lines)
     return state
