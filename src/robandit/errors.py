@@ -22,15 +22,17 @@
     ├── StoreError                   the store of the decision service cannot be used
     │   └── StoreUnavailable         its database cannot be reached, or is busy; try again later
     ├── KernelError                  a hook that cannot be compiled, or does not work
+    │   └── BrokenState              a hook used an index out of range: the state or the policy is broken
     ├── EngineLost                   the workers of a run cannot be reached, or disappeared
     ├── VersionSkew                  workers and client have different versions of packages
     └── FileError                    a file that cannot be written or read
         ├── CorruptFile              damaged, or not written by Robandit
         └── NewerFile                written by a newer Robandit
 
-Every error leaves the object that raised it unchanged. An error about one value has the attributes ``parameter`` (the name),
-``value`` and ``rule`` (what the value must be). In other errors they are None. ``code`` is a word for programs, which does not
-change between versions: the codes of the decision service, and those of errors that commands tell apart. Otherwise, it is None.
+Every error but `BrokenState` leaves the object that raised it unchanged. An error about one value has the attributes
+``parameter`` (the name), ``value`` and ``rule`` (what the value must be). In other errors they are None. ``code`` is a word for
+programs, which does not change between versions: the codes of the decision service, and those of errors that commands tell apart.
+Otherwise, it is None.
 
 Live bandits issue four warnings: `AssumptionWarning`, at most once by a bandit and its saved copies together; `DriftWarning`, once
 per alarm; `CompilationWarning`, at most once; `ExpiryWarning`, when more than 20 % of the decisions have expired.
@@ -63,6 +65,7 @@ __all__ = [
     "AccessDenied",
     "AssumptionWarning",
     "BatchError",
+    "BrokenState",
     "CompilationWarning",
     "Conflict",
     "CorruptFile",
@@ -148,6 +151,10 @@ class StoreUnavailable(StoreError):
 
 class KernelError(RobanditError):
     """A hook that cannot be compiled, or does not work."""
+
+
+class BrokenState(KernelError):
+    """The state of a live bandit does not fit its policy, or the policy has a defect. Every later call of the bandit raises it."""
 
 
 class EngineLost(RobanditError):

@@ -21,6 +21,7 @@ from robandit.errors import InvalidInput, formatted
 from robandit.wording import visible
 
 __all__ = [
+    "LARGEST_COUNT",
     "LARGEST_INTEGER",
     "LEAST_EPS",
     "MOST_ITEMS",
@@ -53,6 +54,9 @@ __all__ = [
 
 LARGEST_INTEGER = 2**53
 """The bound of horizons and other counts of pulls. A double represents every integer up to it."""
+
+LARGEST_COUNT = 2**52
+"""The largest count in a saved file. No run reaches it, and counts may still grow from here before they meet a limit of 2^53."""
 
 MOST_ITEMS = 10_000_000
 """The longest collection of names, laws or parameters. It also ends generators that would never end."""

@@ -77,15 +77,14 @@ class Deaf(Greedy):
 class Mute(Greedy):
     """Leaves its parameters out of its JSON."""
 
-    def to_dict(self):
-        return {"policy": self.tag()}
-
 
 class Wordy(Greedy):
     """Writes its parameters in a type that JSON does not have."""
 
-    def to_dict(self):
-        return {"policy": self.tag(), "eps": complex(self.eps)}
+
+# A class that overrides the method is rejected.
+Mute.to_dict = lambda self: {"policy": self.tag()}
+Wordy.to_dict = lambda self: {"policy": self.tag(), "eps": complex(self.eps)}
 
 
 class Moody(Greedy):

@@ -19,7 +19,7 @@ from robandit.decisions import experiment as experiments
 from robandit.decisions import restoring
 from robandit.decisions.engine import outcome_of
 from robandit.decisions.events import payload_of
-from robandit.errors import Conflict, CorruptFile, InvalidInput, NotFound, Overloaded, StoreError
+from robandit.errors import BrokenState, Conflict, CorruptFile, InvalidInput, NotFound, Overloaded, StoreError
 from robandit.live import saving
 from robandit.storage.base import Snapshot
 
@@ -102,6 +102,31 @@ def test_a_stopped_engine_leaves_a_snapshot(path):
     assert found["snapshots"][0][0][0] == head
     assert len(found["snapshots"][0]) == 2
     assert state_of(path) == (expected, None)  # nothing is left to read
+
+
+def test_no_snapshot_is_taken_of_a_broken_bandit(path):
+    """Its state may be half changed. Other experiments are stored, and the log restores this one."""
+
+    async def main():
+        async with running(path, snapshot_every=5) as engine:
+            for name in ("e", "f"):
+                engine.create(name, **SETTINGS)
+            await play(engine)
+            with pytest.raises(BrokenState):
+                engine.find("e").bandit._engine.refuse(IndexError("index 9 is out of bounds"))
+            with pytest.raises(BrokenState):
+                engine.find("e").decide()
+            return engine.find("e").seq, await play(engine, "f")
+
+    seq, other = run(main())
+    assert state_of(path, "f")[0] == other
+
+    async def again():
+        async with running(path) as engine:
+            assert engine.find("e").seq == seq
+            await play(engine)
+
+    run(again())
 
 
 def test_a_snapshot_is_stored_with_its_event(path):

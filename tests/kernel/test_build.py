@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import pytest
 from kernel.test_generate import SCALE, SINGLE, TABLE, TUPLE, WORD, Colour, Setting, add, times
 from robandit.errors import KernelError
 from robandit.kernel import compiled
-from robandit.kernel.build import flat, numbers
+from robandit.kernel.build import bounds_checked, flat, kernel_of, numbers
 
 
 class Params(NamedTuple):
@@ -136,3 +137,28 @@ def test_a_call_with_another_kind_of_array_is_an_error_not_a_second_compilation(
         with pytest.raises(TypeError, match="No matching definition"):
             kernel(other)
     assert len(kernel.overloads) == 1
+
+
+def beyond(x, place):
+    return x[place]
+
+
+@bounds_checked
+def checked_beyond(x, place):
+    return beyond(x, place)
+
+
+def test_an_entry_may_check_its_indices():
+    """Its kernel has another name, and shares no parts with kernels that do not check."""
+    args = (np.ones(2), 0)
+    entry = compiled(checked_beyond, label="checked", args=args)
+    assert entry(np.ones(2), -2) == 1.0
+    for place in (2, -3, 10**12):
+        with pytest.raises(IndexError):
+            entry(np.ones(2), place)
+    kernels = [kernel_of(function, args) for function in (checked_beyond, beyond)]
+    assert [kernel.checked for kernel in kernels] == [True, False]
+    assert not set(kernels[0].parts.values()) & set(kernels[1].parts.values())
+    other = replace(kernels[0], checked=False)
+    assert kernels[0].fits()
+    assert not other.fits()

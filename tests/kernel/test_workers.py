@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -231,7 +232,7 @@ def test_a_worker_imports_nothing_from_the_working_directory(tmp_path, monkeypat
 
 def test_a_worker_with_other_settings_stores_nothing():
     kernel = KERNELS["square"]()
-    other = cache.Kernel("square_entry_of_another_platform", kernel.entry, kernel.text, kernel.types, kernel.parts)
+    other = replace(kernel, name="square_entry_of_another_platform")
     worker = Worker()
     with pytest.raises(WorkerDied):
         worker.compile([other])

@@ -29,6 +29,7 @@ from robandit.errors import (
     UnavailableArm,
     UnknownArm,
 )
+from robandit.live.engine import SIGNED_COLUMNS
 
 ARMS = ("eu", ("us", 1), 3)
 END = 20
@@ -519,7 +520,7 @@ class Life(RuleBasedStateMachine):
         counters = self.bandit.counters()
         assert (counters["rewards"], counters["open"]) == (sum(map(len, self.rewards)), len(self.open))
         if self.model:
-            signs = {name: self.sign if name in self.policy.signed_columns else 1.0 for name in self.policy.columns}
+            signs = {name: self.sign if name in SIGNED_COLUMNS else 1.0 for name in self.policy.columns}
             self.model.check_rows([{name: sign * row[name] for name, sign in signs.items()} for row in rows])
 
     def teardown(self):

@@ -9,7 +9,9 @@ import sys
 import time
 import warnings
 import weakref
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from helpers.live_bandits import next_decisions
 from helpers.own_policies import Greedy
 from helpers.raising import raises
 from helpers.running import SOURCE
-from robandit.errors import CompilationWarning, InvalidInput, KernelError
+from robandit.errors import BrokenState, CompilationWarning, InvalidInput, KernelError
 from robandit.kernel import background, cache
 from robandit.live import engine
 
@@ -332,17 +334,73 @@ class OutOfRange(Greedy):
         s.arms[arm, 1] += s.arms[arm, 7]
 
 
-@pytest.mark.parametrize("way", ["background", "never"])
-def test_an_index_out_of_range_is_an_error(way):
-    """Compiled code does not check indices, so it must not be tried."""
-    with cache.lock:  # so that it is not compiled meanwhile
-        bandit = rb.Bandit(["a", "b"], OutOfRange(), 0, compile=way)
-        decision = bandit.decide()
-        before = bandit.to_bytes()
-        with pytest.raises(KernelError, match=r"expire\(\) of OutOfRange.*IndexError.*indices must be in range"):
-            bandit.expire(decision)
-        assert bandit.to_bytes() == before
-        assert bandit.open == (decision,)
+@pytest.mark.parametrize("way", ["background", "never", "now"])
+def test_after_an_index_out_of_range_a_bandit_refuses_to_go_on(way):
+    bandit = rb.Bandit(["a", "b"], OutOfRange(), 0, compile=way)
+    decision = bandit.decide()
+    with pytest.raises(
+        BrokenState, match=r"OutOfRange\(.*\) raised IndexError.* The state or the policy is broken"
+    ) as first:
+        bandit.expire(decision)
+    assert bandit.open == (decision,)
+    assert bandit.is_broken
+    calls = [bandit.select, bandit.decide, bandit.to_bytes, bandit.counters, bandit.estimates]
+    calls += [partial(bandit.update, "a", 1.0), partial(bandit.reward, decision, 1.0), partial(bandit.expire, decision)]
+    for call in [*calls, partial(bandit.add_arm, "c")]:
+        with pytest.raises(BrokenState) as later:
+            call()
+        assert str(later.value) == str(first.value)
+
+
+class Reader(Greedy):
+    """Each of its hooks reads beyond an array, if a parameter says so."""
+
+    bad: str = "select"
+    chance = None
+
+    def params(self):
+        hooks = ("select", "update", "take", "estimate")
+        return ReaderParams(*(10**9 * (self.bad == hook) for hook in hooks))
+
+    @staticmethod
+    def select(p, s):
+        return 0 if s.arms[p.select, 0] < 5.0 else 1
+
+    @staticmethod
+    def update(p, s, arm, reward):
+        s.arms[arm, 0] += 1.0 + 0.0 * s.arms[p.update, 0]
+
+    @staticmethod
+    def take(p, s, arm):
+        return s.arms[p.take, 0]
+
+    @staticmethod
+    def estimate(p, s, arm, out):
+        out[0] = s.arms[p.estimate, 0]
+
+
+class ReaderParams(NamedTuple):
+    select: int
+    update: int
+    take: int
+    estimate: int
+
+
+@pytest.mark.parametrize("way", ["never", "now"])
+def test_every_hook_is_checked(way):
+    calls = {
+        "select": [lambda bandit: bandit.select(), lambda bandit: bandit.decide()],
+        "update": [lambda bandit: bandit.update("a", 1.0), lambda bandit: bandit.reward(bandit.decide(), 1.0)],
+        "take": [lambda bandit: bandit.update("a", 1.0), lambda bandit: bandit.decide(arm="a")],
+        "estimate": [lambda bandit: bandit.estimates()],
+    }
+    for hook, uses in calls.items():
+        for use in uses:
+            bandit = rb.Bandit(["a", "b"], Reader(bad=hook), 0, compile=way)
+            with pytest.raises(BrokenState):
+                use(bandit)
+            with pytest.raises(BrokenState):
+                bandit.to_bytes()
 
 
 class Marked(Greedy):

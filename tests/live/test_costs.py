@@ -9,6 +9,7 @@ import robandit as rb
 from helpers.live_bandits import ARMS, QUICK
 from helpers.raising import raises
 from robandit.errors import AssumptionWarning, InvalidInput
+from robandit.live.engine import SIGNED_COLUMNS
 
 POLICIES = [rb.UCB1(), QUICK, rb.AdaKLUCB(), rb.EpsilonGreedy(), rb.OptTINF()]
 
@@ -33,7 +34,7 @@ def test_costs_are_negated_rewards(policy):
     assert not rewards.minimize
     for mine, its in zip(costs.estimates(), rewards.estimates(), strict=True):
         for name in policy.columns:
-            sign = -1.0 if name in policy.signed_columns else 1.0
+            sign = -1.0 if name in SIGNED_COLUMNS else 1.0
             assert mine[name] == pytest.approx(sign * its[name], rel=0.0, abs=0.0, nan_ok=True)
             assert math.copysign(1.0, mine[name]) == 1.0 or mine[name] != 0.0, "no negative zeros"
 

@@ -14,6 +14,7 @@ from helpers.rewards import KINDS
 from robandit import problems
 from robandit.errors import InvalidInput, KernelError
 from robandit.kernel.random import streams, uniform
+from robandit.live.engine import SIGNED_COLUMNS
 from robandit.policies import MARS, RMMUCB, UCB1, AdaRUCB, AdaTINF, Policy, all_policies
 from robandit.validation import within
 
@@ -380,7 +381,7 @@ UNSIGNED |= {"divergence"}
 def test_every_column_has_a_deliberate_sign():
     columns = set()
     for policy in all_policies():
-        signed = set(policy.columns) & set(policy.signed_columns)
+        signed = set(policy.columns) & set(SIGNED_COLUMNS)
         assert signed == set(policy.columns) & SIGNED, policy
         assert set(policy.columns) - signed <= UNSIGNED, policy
         columns |= set(policy.columns)
@@ -403,5 +404,5 @@ def test_only_signed_columns_follow_the_sign_of_rewards(policy):
             known = values[np.isfinite(values)]
             if name == "mean":  # 0 if all rewards are trimmed
                 assert (known <= 0.0).all()
-            elif name not in policy.signed_columns:
+            elif name not in SIGNED_COLUMNS:
                 assert (known >= 0.0).all(), name

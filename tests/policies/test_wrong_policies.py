@@ -7,9 +7,11 @@ import pytest
 
 import robandit as rb
 from robandit.errors import InvalidInput, KernelError
+from robandit.policies import base
 from robandit.policies.index import IndexPolicy
 
 PROBLEM = rb.problems.gaussian(means=[0.0, 1.0])
+MEMBERS = (property, classmethod, staticmethod)
 
 
 class State(NamedTuple):
@@ -152,6 +154,30 @@ def test_a_parameter_named_like_a_method(name):
     with pytest.raises(InvalidInput, match=f"Clash has a parameter '{name}', which is a method of Policy: rename it"):
         type("Clash", (Wild,), {"__annotations__": {name: float}, name: 1.0, "__module__": __name__})
     assert f"{__name__}:Clash" not in rb.policies.base._registry
+
+
+@pytest.mark.parametrize("name", sorted(base._MACHINERY))
+def test_machinery_is_final(name):
+    with pytest.raises(
+        InvalidInput, match=f"Clash overrides {name}, which is final in Policy: {base._MACHINERY[name]}"
+    ):
+        type("Clash", (Wild,), {name: lambda self: None, "__module__": __name__})
+    assert f"{__name__}:Clash" not in base._registry
+    assert name in rb.Policy.__doc__
+
+
+def test_machinery_of_a_base_that_is_no_policy():
+    """Mixins are no way around it."""
+    mixin = type("Mixin", (), {"start": lambda self: None})
+    with pytest.raises(InvalidInput, match="Clash overrides start"):
+        type("Clash", (mixin, Wild), {"__module__": __name__})
+
+
+def test_every_public_member_is_in_a_tier():
+    """Class attributes have docstrings of their own."""
+    methods = {name for name, member in vars(rb.Policy).items() if callable(member) or isinstance(member, MEMBERS)}
+    missing = [name for name in methods if not name.startswith("_") and f"`{name}`" not in rb.Policy.__doc__]
+    assert not missing
 
 
 def test_abstract_policies_are_not_registered():

@@ -142,7 +142,8 @@ class SingleServerEngine(BaseEngine):
         """Store a new event, with a snapshot if one is due."""
         number = event.experiment
         changes: Sequence[Change] = ()
-        if event.seq - self._snapshots.get(number, 0) >= self._snapshot_every:
+        due = event.seq - self._snapshots.get(number, 0) >= self._snapshot_every
+        if due and not self._by_number[number].bandit.is_broken:
             self._snapshots[number] = event.seq
             changes = (self._by_number[number].snapshot(),)
         batch = self._batches.get(number)
@@ -313,7 +314,8 @@ class SingleServerEngine(BaseEngine):
         try:
             if self.loaded and self.failure is None:
                 whole = (each for each in self.experiments.values() if each.number not in self._batches)
-                changed = (each for each in whole if each.seq > self._snapshots.get(each.number, 0))
+                sound = (each for each in whole if not each.bandit.is_broken)
+                changed = (each for each in sound if each.seq > self._snapshots.get(each.number, 0))
                 self._commit.submit((), [experiment.snapshot() for experiment in changed])
             await self._commit.close()
         finally:

@@ -551,7 +551,8 @@ class Replica(BaseEngine):
                             self._work = None
                             await pace.rest()
                             self._work = work
-            if experiment.seq - found.snapshot >= self._snapshot_every and work.events and not work.removed:
+            due = experiment.seq - found.snapshot >= self._snapshot_every and not experiment.bandit.is_broken
+            if due and work.events and not work.removed:
                 work.changes.append(experiment.snapshot())
         except _TooLong as error:  # the state is loaded again, then the other calls take effect
             work.calls.pop().fail(error)

@@ -50,8 +50,8 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.random import GOLDEN, mixed
-from robandit.kernel.ranges import COUNTS, FINITE, NOT_NEGATIVE, REWARDS, Range, by_column
 from robandit.kernel.types import Floats
+from robandit.validation import LARGEST_COUNT
 
 __all__ = [
     "AGE",
@@ -61,8 +61,8 @@ __all__ = [
     "UP",
     "WIDTH",
     "Z",
-    "detector_range",
     "fresh",
+    "is_valid",
     "new_state",
     "recent",
     "restarted",
@@ -142,19 +142,23 @@ def new_state(arms: int) -> Floats:
     return np.zeros((arms, WIDTH))
 
 
-def detector_range(d: Floats) -> Range:
-    """Return the valid range of a state: what `step` and an alarm rely on."""
-    columns = dict.fromkeys(range(WIDTH), FINITE)
-    columns |= dict.fromkeys((*range(VALUE, TIE), *range(NEWEST, AGE)), REWARDS)
-    columns |= dict.fromkeys(range(TIE, TREE), Range(0.0, 1.0))
-    columns |= dict.fromkeys(range(TREE, CAPITAL), COUNTS)
-    columns |= dict.fromkeys((*range(CAPITAL, CUSUM), EVIDENCE, *range(BLOCK, TAU)), NOT_NEGATIVE)
-    columns |= dict.fromkeys(range(EXCURSION, LENGTH), Range(0, d[:, LENGTH], True))
-    columns |= {LENGTH: Range(0, d[:, AGE], True), AGE: COUNTS, MOST: COUNTS, Z: Range(-10.0, 10.0)}
-    least = np.where(d[:, [TAU, COMMON]] == 0.0, 0.0, 1.0)  # tau is at least 1, if it is known
-    columns |= {TAU: Range(least[:, 0], NOT_NEGATIVE.high), COMMON: Range(least[:, 1], NOT_NEGATIVE.high)}
-    columns |= {POWER: Range(0.0, 1.0)} | dict.fromkeys(range(FACTOR, COMMON), Range(0.0, max(GAINS) + 1e-9))
-    return by_column(d, columns)
+def is_valid(d: Floats) -> bool:
+    """Return whether a saved state can be one of a detector: what `step` and an alarm rely on."""
+    largest = float(np.finfo(np.float64).max)
+    low, high, integer = np.full(d.shape, -largest), np.full(d.shape, largest), np.zeros(WIDTH, dtype=np.bool_)
+    rewards, counts = [*range(VALUE, TIE), *range(NEWEST, AGE)], [*range(TREE, CAPITAL), AGE, MOST]
+    low[:, rewards], high[:, rewards] = -LARGEST_REWARD, LARGEST_REWARD
+    low[:, TIE:TREE], high[:, TIE:TREE] = 0.0, 1.0
+    low[:, [*counts, *range(EXCURSION, LENGTH + 1)]] = 0.0
+    low[:, [*range(CAPITAL, CUSUM), EVIDENCE, *range(BLOCK, TAU)]] = 0.0
+    high[:, counts] = LARGEST_COUNT
+    high[:, EXCURSION:LENGTH], high[:, LENGTH] = d[:, [LENGTH]], d[:, AGE]
+    integer[[*counts, *range(EXCURSION, LENGTH + 1)]] = True
+    low[:, Z], high[:, Z] = -10.0, 10.0
+    low[:, [TAU, COMMON]] = np.where(d[:, [TAU, COMMON]] == 0.0, 0.0, 1.0)  # tau is at least 1, if it is known
+    low[:, POWER], high[:, POWER] = 0.0, 1.0
+    low[:, FACTOR:COMMON], high[:, FACTOR:COMMON] = 0.0, max(GAINS) + 1e-9
+    return bool(((d >= low) & (d <= high) & (~integer | (np.floor(d) == d))).all())
 
 
 def watch(d: Floats, arm: int, x: float, salt: np.uint64) -> bool:

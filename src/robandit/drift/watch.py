@@ -12,16 +12,15 @@ import msgspec
 import numpy as np
 
 from robandit.drift.alarm import Alarm
-from robandit.drift.detector import WIDTH, detector_range, new_state, restarted, watch_all
+from robandit.drift.detector import WIDTH, is_valid, new_state, restarted, watch_all
 from robandit.kernel import compiled
 from robandit.kernel.background import in_background
 from robandit.kernel.build import kernel_of
 from robandit.kernel.cache import Kernel
 from robandit.kernel.interpreted import interpreted
 from robandit.kernel.loops import LARGEST_REWARD
-from robandit.kernel.ranges import MOST, violation
 from robandit.kernel.types import Floats
-from robandit.validation import MOST_ITEMS, array, choice, column, instance, integer, invalid
+from robandit.validation import LARGEST_COUNT, MOST_ITEMS, array, choice, column, instance, integer, invalid
 
 __all__ = ["SavedWatch", "Watch"]
 
@@ -127,9 +126,7 @@ class Watch:
             if row is None:
                 return None
             watch._d[i] = row
-        if violation({"d": watch._d}, {"d": detector_range(watch._d)}) or not all(
-            _valid(a, arms) for a in saved.alarms
-        ):
+        if not (is_valid(watch._d) and all(_valid(a, arms) for a in saved.alarms)):
             return None
         watch.salt, watch.alarms = saved.salt, saved.alarms[-KEPT:]
         return watch
@@ -180,7 +177,7 @@ def _packed(row: Floats) -> bytes:
 def _valid(alarm: Alarm, arms: int) -> bool:
     """Return whether a saved alarm can be one of a bandit with this number of arms."""
     numbers = (number for part in (alarm.before, alarm.after) for number in msgspec.structs.astuple(part))
-    counted = 0 <= alarm.changed <= MOST and 0 <= alarm.noticed <= MOST
+    counted = 0 <= alarm.changed <= LARGEST_COUNT and 0 <= alarm.noticed <= LARGEST_COUNT
     return type(alarm.arm) is int and 0 <= alarm.arm < arms and counted and all(map(math.isfinite, numbers))
 
 

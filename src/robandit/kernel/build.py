@@ -10,22 +10,33 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from robandit.errors import KernelError
 from robandit.kernel import cache, native
-from robandit.kernel.function_source import identity
+from robandit.kernel.function_source import identity, unwrapped
 from robandit.kernel.generate import Writer
 from robandit.kernel.literals import fingerprint
 from robandit.kernel.types import Floats
 from robandit.kernel.uninterrupted import uninterrupted
 
 Entry = Callable[..., Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
 # Numba's messages when a function without reference counting (see `native._options`) allocates.
 _ALLOCATION = ("NRT required but not enabled", "Only accept returning of array passed into the function")
 _written: dict[Any, tuple[cache.Kernel, list[tuple[Callable[[], Any], Any]], Any]] = {}
+
+
+def bounds_checked(function: Function) -> Function:
+    """Mark an entry whose compiled form raises IndexError for an index out of range, instead of using other memory.
+
+    Live bandits use such entries: their state may come from any file, and their hooks from any user. The simulation loop is not
+    marked, because its checks would cost up to a third of its time.
+    """
+    function.__bounds_checked__ = True  # type: ignore[attr-defined]
+    return function
 
 
 def numbers(record: tuple[float, ...]) -> Floats:
@@ -122,7 +133,9 @@ def kernel_of(entry: Entry | partial[Any], args: tuple[Any, ...]) -> cache.Kerne
         writer = Writer()
         text, name, parts = _entry_text(writer, entry, args)
         # The name does not contain the label, so that policies with the same hooks share one kernel.
-        kernel = cache.kernel(text, name, [native.type_name(a) for a in flat(args)], parts)
+        function = unwrapped(entry.func if isinstance(entry, partial) else entry)
+        checked = getattr(function, "__bounds_checked__", False)
+        kernel = cache.kernel(text, name, [native.type_name(a) for a in flat(args)], parts, checked=checked)
         _written[key] = (kernel, writer.reads, entry)  # the entry is kept alive: its id is the key
         return kernel
 

@@ -56,25 +56,27 @@ class Kernel:
     parts: Mapping[str, str]
     """Functions and records in the text, with a hash of all text that each depends on. Kernels share equal parts, so that a
     process compiles a function once for all entries."""
+    checked: bool
+    """Whether the code checks array indices."""
 
     def fits(self) -> bool:
         """Return whether this process makes the code that the name stands for: it may have other versions or settings."""
-        return self.name == _name(self.entry, self.text)
+        return self.name == _name(self.entry, self.text, self.checked)
 
     def is_stored(self) -> bool:
         """Return whether the code can be loaded, or need not be compiled at all."""
         return native.jit_disabled() or _stored_code(self.name) is not None
 
 
-def kernel(text: str, entry: str, types: Sequence[str], parts: Mapping[str, str]) -> Kernel:
+def kernel(text: str, entry: str, types: Sequence[str], parts: Mapping[str, str], *, checked: bool) -> Kernel:
     """Return the kernel with this text, named by its hash."""
     text = "import math\nimport numpy as np\n" + text
-    hashes = {name: hashlib.sha256(reached.encode()).hexdigest() for name, reached in parts.items()}
-    return Kernel(_name(entry, text), entry, text, types, hashes)
+    hashes = {name: hashlib.sha256(f"{checked}\n{part}".encode()).hexdigest() for name, part in parts.items()}
+    return Kernel(_name(entry, text, checked), entry, text, types, hashes, checked)
 
 
-def _name(entry: str, text: str) -> str:
-    digest = hashlib.sha256(f"{native.platform_key()}\n{text}".encode()).hexdigest()[:20]
+def _name(entry: str, text: str, checked: bool) -> str:
+    digest = hashlib.sha256(f"{native.platform_key()}\n{checked}\n{text}".encode()).hexdigest()[:20]
     return f"{entry[:60]}_{digest}"  # a file name has at most 255 characters
 
 
@@ -190,5 +192,5 @@ def _module(kernel: Kernel, *, inner: bool) -> ModuleType:
     sys.modules[module.__name__] = module  # Numba looks modules up by name
     lines = kernel.text.splitlines(keepends=True)
     linecache.cache[module.__file__] = (len(kernel.text), None, lines, module.__file__)  # for messages of Numba
-    native.run_text(kernel.text, module, inner=inner)
+    native.run_text(kernel.text, module, inner=inner, checked=kernel.checked)
     return module

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from robandit.kernel.build import bounds_checked
 from robandit.kernel.types import Floats, Ints, UInts
 
 LARGEST_REWARD = 1e150
@@ -84,16 +85,19 @@ def playable(rewards: Any) -> Any:
     return (size == 0.0) | ((size >= SMALLEST_REWARD) & (size <= LARGEST_REWARD))
 
 
+@bounds_checked
 def ask(select: Hook, p: Any, s: Any) -> int:
     """Return the arm to pull now."""
     return int(select(p, s))
 
 
+@bounds_checked
 def chance_of(chance: Hook, p: Any, s: Any, arm: int) -> float:
     """Return the probability with which the policy chooses the arm now. Call it before `tell` or `issue`."""
     return float(chance(p, s, arm))
 
 
+@bounds_checked
 def tell(take: Hook, update: Hook, full: Hook, p: Any, s: Any, arm: int, reward: float, mark: float) -> bool:
     """Learn the reward of an earlier pull with this mark, or of a pull that is made now; return whether the state must grow.
 
@@ -105,16 +109,19 @@ def tell(take: Hook, update: Hook, full: Hook, p: Any, s: Any, arm: int, reward:
     return bool(full(p, s))
 
 
+@bounds_checked
 def issue(take: Hook, p: Any, s: Any, arm: int) -> float:
     """Record a pull whose reward comes later; return the mark to pass with it."""
     return float(take(p, s, arm))
 
 
+@bounds_checked
 def forget(expire: Hook, p: Any, s: Any, arm: int, mark: float) -> None:
     """Record that the reward of an earlier pull will never come."""
     expire(p, s, arm, mark)
 
 
+@bounds_checked
 def describe(estimate: Hook, p: Any, s: Any, out: Floats) -> None:
     """Fill in the policy's columns, one row per arm."""
     for arm in range(out.shape[0]):

@@ -51,14 +51,15 @@ def _pipelines() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return {}, {}
 
 
-def decorators(*, inner: bool) -> Decorators:
+def decorators(*, inner: bool, checked: bool) -> Decorators:
     """Return the decorators of a text. Without ``inner``, only the entry is decorated: its code is to be restored."""
     njit = import_module("numba").njit
     whole, part = _pipelines()
+    options = {**_options(), "boundscheck": checked}
     # Only the entry is called from Python. Without wrappers for the others, compiling takes a quarter less time.
-    inner_options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **part, **_options()}
+    inner_options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **part, **options}
     chosen = {
-        "_entry": njit(no_cfunc_wrapper=True, **whole, **_options()),
+        "_entry": njit(no_cfunc_wrapper=True, **whole, **options),
         "_inlined": njit(forceinline=True, **inner_options),
         "_called": njit(**_called_options(), **inner_options),
     }
@@ -80,7 +81,7 @@ def platform_key() -> str:
     codegen = import_module("numba.core.registry").cpu_target.target_context.codegen()
     linked = import_module("robandit.kernel.linking").VERSION if _pipelines()[0] else 0
     llvmlite = import_module("llvmlite").__version__
-    # magic_tuple has the processor's features, since a virtual machine may hide some. BOUNDSCHECK changes the code.
+    # magic_tuple has the processor's features, since a virtual machine may hide some. BOUNDSCHECK overrules the option.
     parts = [
         platform.python_version(),
         numba.__version__,
@@ -91,9 +92,9 @@ def platform_key() -> str:
     return "|".join(str(part) for part in [*parts, llvmlite, sorted(_options().items()), linked])
 
 
-def run_text(text: str, module: ModuleType, *, inner: bool) -> None:
+def run_text(text: str, module: ModuleType, *, inner: bool, checked: bool) -> None:
     """Run a kernel's text in a module."""
-    vars(module).update(decorators(inner=inner))
+    vars(module).update(decorators(inner=inner, checked=checked))
     exec(compile(text, str(module.__file__), "exec", dont_inherit=True), vars(module))
 
 

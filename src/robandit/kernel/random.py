@@ -67,6 +67,8 @@ def gamma(shape: float, rng: UInts) -> float:
         boost = uniform(rng) ** (1.0 / shape)
         shape += 1.0
     d = shape - 1.0 / 3.0
+    if not 0.0 < d < math.inf:  # no number would be accepted
+        return math.nan
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
         z = normal(rng)

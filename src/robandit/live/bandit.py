@@ -38,7 +38,7 @@ from robandit.inputs import at, checked_reward, checked_rewards, listed
 from robandit.kernel import loops
 from robandit.kernel.random import streams
 from robandit.live.arms import ACTIVE, PAUSED, RETIRED, Arm, State, checked_arms, checked_name, hashable
-from robandit.live.engine import Compile, RunningPolicy
+from robandit.live.engine import SIGNED_COLUMNS, Compile, RunningPolicy
 from robandit.live.events import (
     ArmAdded,
     ArmPaused,
@@ -59,6 +59,7 @@ from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
 from robandit.live.saving import Among, Fields, pack, unpack
 from robandit.policies import AdaKLUCB, Probing, Restarting
 from robandit.policies.base import Policy, check_policy_given
+from robandit.policies.drift.wrapping import Wrapping
 from robandit.wording import share
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class Bandit:
             asked=[],
             among=None,
             state=state,
-            record=Memory(len(names), watching=policy.alarms(state) is None),
+            record=Memory(len(names), watching=not isinstance(policy, Wrapping)),
         )
         self._use(fields, log, clock, compile)
 
@@ -236,6 +237,11 @@ class Bandit:
     def minimize(self) -> bool:
         """Whether small rewards are good."""
         return self._minimize
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a call has raised `robandit.errors.BrokenState`, so that every later one does."""
+        return bool(self._engine.broken)
 
     @property
     def open(self) -> tuple[Decision, ...]:
@@ -323,7 +329,10 @@ class Bandit:
             raise UnavailableArm(f"no arm is active: {self._listed_states()}; resume or add one")
         if positions is not engine.among and positions != engine.among:
             engine.restrict(positions)
-        pick: int = engine.ask_entry(*engine.args)  # `engine.ask`, without a call
+        try:
+            pick: int = engine.ask_entry(*engine.args)  # `engine.ask`, without a call
+        except IndexError as error:
+            engine.refuse(error)
         if pick not in engine.allowed:
             engine.reject(pick)
         self._pick = pick
@@ -371,7 +380,7 @@ class Bandit:
         """
         with self._guard.exclusive():
             rows = self._engine.describe()
-            columns, signed = self._policy.columns, self._policy.signed_columns if self._minimize else ()
+            columns, signed = self._policy.columns, SIGNED_COLUMNS if self._minimize else ()
             return [
                 {"arm": arm, "state": state, "pulls": pulls}
                 | {name: 0.0 - x if name in signed else x for name, x in zip(columns, row, strict=True)}
@@ -387,7 +396,7 @@ class Bandit:
         """Return the numbers of rewards and open decisions, and the policy's counters (AdaR-UCB: inexact evaluations)."""
         with self._guard.exclusive():
             counts = {"rewards": sum(self._received()), "open": len(self._decisions.open)}
-            return counts | self._policy.counters(self._engine.state)
+            return counts | self._engine.counters()
 
     def diagnose(self) -> Diagnosis:
         """Describe the rewards, test the policy's assumption on them, list changes over time, and recommend a policy.
@@ -418,7 +427,7 @@ class Bandit:
 
     def _alarms(self, watch: Watch | None) -> tuple[Alarm, ...]:
         """Return the changes that were noticed, with the names of their arms and in the user's sign."""
-        alarms: Sequence[Alarm] = self._policy.alarms(self._engine.state) or ()
+        alarms: Sequence[Alarm] = self._engine.alarms()
         if watch is not None:
             alarms = watch.alarms
         elif self._minimize:  # the policy maximises
@@ -479,7 +488,10 @@ class Bandit:
         i, value, mark, decision_id = pull
         engine = self._engine
         # A sum of tuples takes 40 ns less than (*engine.args, i, ...), which makes a list first.
-        grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, mark)))
+        try:
+            grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, mark)))
+        except IndexError as error:
+            engine.refuse(error)
         if grown:
             engine.grow()
         if decision_id is not None:
@@ -509,7 +521,7 @@ class Bandit:
 
     def _newest_alarm(self) -> Alarm | None:
         """Return the newest alarm of the policy itself."""
-        alarms = self._policy.alarms(self._engine.state)
+        alarms = self._engine.alarms()
         return alarms[-1] if alarms else None
 
     def _digest(self, i: int) -> list[Warned]:
@@ -580,7 +592,10 @@ class Bandit:
         mark: float
         propensity: float | None = None
         if engine.deterministic:  # the usual case of `issue`, without a call
-            mark = engine.issue_entry(*(engine.args + (i,)))
+            try:
+                mark = engine.issue_entry(*(engine.args + (i,)))
+            except IndexError as error:
+                engine.refuse(error)
             if not -inf < mark < inf:
                 engine.reject_mark(mark)
         else:
@@ -883,6 +898,7 @@ class Bandit:
         'b'
         """
         with self._guard.exclusive():
+            self._engine.check_sound()
             fields = replace(  # the others are constant, or the same lists
                 self._fields,
                 received=self._received(),

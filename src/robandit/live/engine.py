@@ -12,21 +12,24 @@ import sys
 import time
 import warnings
 import weakref
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from robandit.errors import CompilationWarning, KernelError, NotApplicable, formatted
+from robandit.drift.alarm import Alarm
+from robandit.errors import BrokenState, CompilationWarning, KernelError, NotApplicable, RobanditError, formatted
 from robandit.kernel import compiled, loops
 from robandit.kernel.background import in_background, resume
 from robandit.kernel.build import Entry, at_hand, flat, kernel_of, shape_of, unchecked
 from robandit.kernel.cache import Kernel
 from robandit.kernel.interpreted import interpreted
 from robandit.policies.base import Policy
+from robandit.policies.drift.wrapping import Wrapping
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 Compile: TypeAlias = Literal["background", "now", "never"]
 """When a bandit compiles its hooks."""
 
@@ -39,8 +42,13 @@ _ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
     "describe": ("estimates", ("estimate",), (np.zeros((1, 1)),)),
     "chance_of": ("propensities", ("chance",), (0,)),
 }
+SIGNED_COLUMNS = ("mean", "index")
+"""The columns of estimates that are rewards, not sizes, counts or shares. For costs they are shown with the sign of costs; the
+negated index is then a lower confidence bound of the mean cost."""
 # What hooks may raise when they run as plain Python. Anything else comes from elsewhere, such as from the handler of a signal.
 _ERRORS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
+# What methods of a policy raise if the numbers of a state make no sense, such as those of a file that somebody wrote by hand.
+_SENSELESS = (ArithmeticError, LookupError, ValueError)
 LONG = 0.02  # seconds after which `describe` is compiled: the time of some policies, such as KLinf-UCB, grows with their rewards
 _PACKAGE = str(Path(__file__).parent.parent)
 
@@ -61,6 +69,22 @@ def live_kernels(policy: Policy) -> list[Kernel]:
     state = policy.start(2, None, np.zeros(4, dtype=np.uint64))
     entries = [source(policy, state, name) for name in names]
     return [kernel_of(bound, args) for bound, _, args in entries]
+
+
+def _of_policy(method: Function) -> Function:
+    """Let a method, which calls methods of the policy that are not compiled, raise `BrokenState` if they cannot use the state."""
+
+    @wraps(method)
+    def guarded(self: RunningPolicy, *args: Any, **kwargs: Any) -> Any:
+        self.check_sound()
+        try:
+            return method(self, *args, **kwargs)
+        except RobanditError:
+            raise
+        except _SENSELESS as error:
+            self.refuse(error)
+
+    return cast(Function, guarded)
 
 
 class RunningPolicy:
@@ -84,6 +108,8 @@ class RunningPolicy:
         self.deterministic = policy.chance is None and not policy.weighted
         self._entries: dict[str, Entry] = {}
         self._warned = False
+        self.broken = ""
+        """The reason not to go on, if there is one."""
         self._slow = False  # whether `describe` was slow
         self._shapes: Any = None
         self._use(state)
@@ -142,6 +168,7 @@ class RunningPolicy:
         return source(self.policy, self.state, name)
 
     def _set(self, name: str, entry: Entry) -> None:
+        entry = self.check_sound if self.broken else entry
         self._entries[name] = entry
         if name == "ask":
             self.ask_entry = entry
@@ -154,7 +181,7 @@ class RunningPolicy:
         """Take over a compiled entry; or go on without it, and let the next choice warn."""
         if not isinstance(result, Exception):
             self._set(name, unchecked(result))
-        elif not self._warned:
+        elif not self._warned and not self.broken:
             self._warned = True
             self.ask_entry = partial(self._ask_and_warn, str(result))
 
@@ -167,12 +194,10 @@ class RunningPolicy:
 
     def compiled_after(self, name: str, error: Exception) -> Entry:
         """Compile an entry now, because it raised an error when it ran interpreted; compiled code may not."""
+        if isinstance(error, IndexError):  # compiled code would raise it, too
+            self.refuse(error)
         hook = _hook_that_raised(error) or _ENTRIES[name][1][0]
         what = f"{hook}() of {self.policy!r} raised {type(error).__name__}: {formatted(str(error))[1:-1]}"
-        if isinstance(error, IndexError):  # compiled code would read or write other memory
-            raise KernelError(
-                f"{what}; array indices must be in range, since compiled hooks do not check them"
-            ) from error
         if self._compile == "never":
             hint = 'Fix the hook, or allow compilation, compile="background" or "now"'
             raise KernelError(f"{what}; compiled code might return NaN or infinity instead. {hint}") from error
@@ -180,13 +205,37 @@ class RunningPolicy:
         self._set(name, unchecked(compiled(bound, label=label, args=args)))
         return self._entries[name]
 
+    def refuse(self, error: BaseException) -> NoReturn:
+        """Raise `BrokenState` because a hook used an index out of range, or the policy cannot use its state; and so from now on.
+
+        Compiled code may have changed a part of the state before it raised the error.
+        """
+        hook = _hook_that_raised(error)
+        what = f"{hook}() of {self.policy!r}" if hook else repr(self.policy)
+        hint = "Fix the policy, or load a bandit that was saved before"
+        self.broken = (
+            f"{what} raised {type(error).__name__}: {formatted(str(error))[1:-1]}. The state or the policy is broken, "
+            f"and the bandit does not go on. {hint}"
+        )
+        for name in self._entries:
+            self._set(name, self.check_sound)
+        raise BrokenState(self.broken) from error
+
+    def check_sound(self, *args: Any) -> None:
+        """Raise `BrokenState` if an earlier call did. It replaces all entries then."""
+        if self.broken:
+            raise BrokenState(self.broken)
+
     # --- choices -------------------------------------------------------------------------------------------------------
 
     def ask(self, among: tuple[int, ...] | None) -> int:
         """Return the arm to pull now, among these arms (None: all available arms)."""
         if among != self.among:
             self.restrict(among)
-        arm: int = self.ask_entry(*self.args)
+        try:
+            arm: int = self.ask_entry(*self.args)
+        except IndexError as error:
+            self.refuse(error)
         if arm not in self.allowed:
             self.reject(arm)
         return arm
@@ -202,6 +251,7 @@ class RunningPolicy:
         chosen = set(among)
         return [available and arm in chosen for arm, available in enumerate(self.available)]
 
+    @_of_policy
     def restrict(self, among: tuple[int, ...] | None) -> None:
         """Allow these arms only (None: all available arms)."""
         self.policy.set_allowed(self.state, self._mask(among))
@@ -220,11 +270,15 @@ class RunningPolicy:
 
     def tell(self, arm: int, reward: float) -> bool:
         """Learn from a pull and its reward. Return whether the state had to grow, which may be due to an alarm of the policy."""
-        full: bool = self.tell_entry(*self.args, arm, reward, loops.NOW)
+        try:
+            full: bool = self.tell_entry(*self.args, arm, reward, loops.NOW)
+        except IndexError as error:
+            self.refuse(error)
         if full:
             self.grow()
         return full
 
+    @_of_policy
     def grow(self) -> None:
         """Let the state grow, or handle an alarm."""
         self._use(self.policy.grown(self.state))
@@ -232,9 +286,12 @@ class RunningPolicy:
     def issue(self, arm: int) -> tuple[float, float | None]:
         """Record a pull whose reward comes later; `prepare` first. Return its mark, and its probability (None: deterministic)."""
         probability: float | None = None
-        if self.policy.chance is not None and not self.policy.weighted:
-            probability = self._entries["chance_of"](*self.args, arm)
-        mark: float = self._entries["issue"](*self.args, arm)
+        try:
+            if self.policy.chance is not None and not self.policy.weighted:
+                probability = self._entries["chance_of"](*self.args, arm)
+            mark: float = self._entries["issue"](*self.args, arm)
+        except IndexError as error:
+            self.refuse(error)
         if not -math.inf < mark < math.inf:
             self.reject_mark(mark)
         if self.deterministic:
@@ -256,10 +313,14 @@ class RunningPolicy:
 
     def forget(self, arm: int, mark: float) -> None:
         """Record that the reward of an earlier pull will never come; `prepare` first."""
-        self._entries["forget"](*self.args, arm, mark)
+        try:
+            self._entries["forget"](*self.args, arm, mark)
+        except IndexError as error:
+            self.refuse(error)
 
     # --- arms that come and go -------------------------------------------------------------------------------------------
 
+    @_of_policy
     def add_arm(self) -> None:
         """Add an arm at the end, available."""
         self.restrict(None)
@@ -268,6 +329,7 @@ class RunningPolicy:
         self.available.append(True)
         self.restrict(None)
 
+    @_of_policy
     def set_available(self, arm: int, *, available: bool) -> None:
         """Make an arm available, or not."""
         self.restrict(None)
@@ -278,8 +340,19 @@ class RunningPolicy:
         self.available[arm] = available
         self.restrict(None)
 
-    # --- estimates -------------------------------------------------------------------------------------------------------
+    # --- estimates and counts ------------------------------------------------------------------------------------------
 
+    @_of_policy
+    def counters(self) -> dict[str, int]:
+        """Return the policy's counters."""
+        return self.policy.counters(self.state)
+
+    @_of_policy
+    def alarms(self) -> tuple[Alarm, ...]:
+        """Return the newest changes that the policy's own detector noticed; none if it has no detector."""
+        return self.policy.alarms(self.state) if isinstance(self.policy, Wrapping) else ()
+
+    @_of_policy
     def describe(self) -> list[list[float]]:
         """Return the policy's columns, one row per arm. It works on a copy of the state, because evaluations fill caches."""
         columns = self.policy.columns
@@ -318,7 +391,7 @@ def _hook_that_raised(error: BaseException) -> str | None:
     trace = error.__traceback__
     while trace is not None:
         module = trace.tb_frame.f_globals.get("__name__", "")
-        if module != __name__ and not module.startswith("robandit.kernel"):
+        if not module.startswith(("robandit.live", "robandit.kernel")):
             return trace.tb_frame.f_code.co_name
         trace = trace.tb_next
     return None

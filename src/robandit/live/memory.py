@@ -39,8 +39,8 @@ from robandit.drift.alarm import Alarm
 from robandit.drift.watch import SavedWatch, Watch
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.random import hashed
-from robandit.kernel.ranges import MOST
 from robandit.policies.assumptions import Assumption
+from robandit.validation import LARGEST_COUNT
 
 SIZE = 2048
 WINDOW = 4096  # rewards whose positions are computed together
@@ -173,7 +173,7 @@ class Memory:
             return None
         for i, (rewards, zeros, sample, fresh) in enumerate(zip(*parts, strict=True)):
             sizes_fit = len(sample) == 8 * min(rewards, SIZE) and len(fresh) % 8 == 0 and len(fresh) < 8 * CHUNK
-            if not sizes_fit or not 0 <= zeros <= rewards <= MOST:
+            if not sizes_fit or not 0 <= zeros <= rewards <= LARGEST_COUNT:
                 return None
             kept = [np.frombuffer(part, dtype="<f8") for part in (sample, fresh)]
             if not all((np.abs(values) <= LARGEST_REWARD).all() for values in kept):

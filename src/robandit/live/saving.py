@@ -15,14 +15,15 @@ import numpy as np
 from robandit.errors import CorruptFile, InvalidInput
 from robandit.files import check_format
 from robandit.kernel.lazy import forget_lines
-from robandit.kernel.ranges import MOST, violation
 from robandit.kernel.types import Bools
 from robandit.live.arms import ACTIVE, Arm, State, checked_arms
 from robandit.live.ids import life_and_number
 from robandit.live.memory import Memory, SavedMemory
 from robandit.live.open_decisions import LARGEST_NUMBER, DecisionId, OpenDecisions, SavedDecisions
 from robandit.policies.base import Policy, growing_fields, with_allowed, without_allowed
+from robandit.policies.drift.wrapping import Wrapping
 from robandit.policies.index import no_outlook
+from robandit.validation import LARGEST_COUNT
 
 Among: TypeAlias = tuple[int, ...] | None
 """Arms that a choice is restricted to; None for all that are available."""
@@ -160,7 +161,7 @@ def unpack(data: bytes, source: str) -> Fields:
         raise CorruptFile(f"{source} is damaged: its counts, decisions and arms do not fit together")
     allowed = _allowed(source, policy, saved)
     state = _restored(source, policy, allowed, saved.state)
-    memory = Memory.load(saved.record, len(arms), watching=policy.alarms(state) is None)
+    memory = Memory.load(saved.record, len(arms), watching=not isinstance(policy, Wrapping))
     if memory is None:
         raise CorruptFile(f"{source} is damaged: its record of rewards does not fit its arms")
     checked = {"policy": policy, "arms": list(arms), "open": decisions, "state": state, "record": memory}
@@ -172,7 +173,7 @@ def _fit_together(saved: _Saved, decisions: OpenDecisions) -> bool:
     choices = [each for each in [*saved.asked, saved.among] if each is not None]
     return (
         len(saved.received) == len(saved.states) == count
-        and all(0 <= number <= MOST for number in [saved.expired, *saved.received])
+        and all(0 <= number <= LARGEST_COUNT for number in [saved.expired, *saved.received])
         and all(0 <= number <= LARGEST_NUMBER + 1 for number in saved.issued.values())
         and (saved.max_open is None or saved.max_open >= 1)
         and -1 <= saved.pick < count
@@ -211,9 +212,6 @@ def _restored(source: str, policy: Policy, allowed: Bools, saved: dict[str, Any]
         raise CorruptFile(f"{source}: {policy.label} cannot use this state, which another version of the policy saved")
     arrays = {n: np.frombuffer(data, dtype=kind).reshape(shape).copy() for n, (kind, shape, data) in saved.items()}
     state = with_allowed(type(fresh)(**arrays, **later), allowed)
-    outside = violation(state._asdict(), policy.ranges(state))
-    if outside is not None:
-        raise CorruptFile(f"{source} is damaged: in the state of {policy.label}, {outside}")
     if getattr(policy, "outlook", None) is no_outlook:  # version 0.2 saved lines of such policies, which may be too low
         forget_lines(state.lines)
     return state

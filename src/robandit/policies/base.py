@@ -3,13 +3,11 @@
 A subclass declares its parameters as annotated fields (keyword-only, stored as plain Python values) and writes three hooks:
 ``init`` makes the state, ``select`` chooses an arm, ``update`` learns from a reward. `select` and `update` are static methods
 in the subset of Python that Numba compiles. They may use numbers, arrays, ``math``, ``numpy``, other plain functions and module
-constants. They may not allocate, and their array indices are not checked. An index policy needs less code
-(:mod:`robandit.policies.index`). Optional:
+constants. They may not allocate. A live bandit checks their array indices; the simulation does not. An index policy needs less code
+(:mod:`robandit.policies.index`). `Policy` lists its members in three tiers. Further parts:
 
-- ``take``, ``expire``, ``full``, ``chance``, ``grow``, ``ranges``, ``counters``, ``validate``: see their docstrings;
 - ``s.allowed``: one boolean per arm, which `Policy.start` adds to the state. It is False for an arm that must not be chosen now,
   such as a paused one. A ``select`` that reads it declares ``respects_allowed = True``; index policies do so without further code;
-- ``estimate(p, s, arm, out)``: fills ``out`` with the numbers named in ``columns``, for `Bandit.estimates`;
 - ``about``: `Facts`, for the table of policies. A parameter named in ``knows`` may be None until `Policy.informed_by` fills it in.
   The policy cannot play before. `simulate` fills in a parameter called ``horizon``.
 """
@@ -25,7 +23,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cache, partial
 from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
 
 import numpy as np
 
@@ -33,14 +31,10 @@ from robandit.errors import InvalidInput, NotApplicable, RobanditError, formatte
 from robandit.hints import guided
 from robandit.kernel import loops
 from robandit.kernel.lazy import forget_leader, lazy_state
-from robandit.kernel.ranges import Range
 from robandit.kernel.types import Bools, UInts
 from robandit.policies.facts import Facts
 from robandit.validation import LEAST_EPS, integer, invalid, mapping, order, plain
 from robandit.wording import visible
-
-if TYPE_CHECKING:
-    from robandit.drift import Alarm
 
 _registry: dict[str, type[Policy]] = {}
 _DEFINED = "_robandit_defined"
@@ -49,7 +43,18 @@ _DEFINED = "_robandit_defined"
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field,))
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Policy:
-    """An algorithm with its parameters. It is immutable, hashable and JSON-able. The module describes how to write one."""
+    """An algorithm with its parameters. It is immutable, hashable and JSON-able. The module describes how to write one.
+
+    A subclass **must** write `init`, `select` and `update`.
+
+    It **may** write ``take``, ``expire``, ``chance``, ``estimate``, `grow` (with ``full``) and `validate`, and set the class
+    attributes below. Few policies need more: `params` and `learned` if a parameter is not a plain number; `algorithm`, `facts`,
+    `variants`, `name`, `longest`, `informed_by` and `prepared` if a parameter chooses among algorithms or limits a run; `counters`;
+    and `forget_choice`, `paused`, `resumed` and `extended` if the state must know that arms come and go.
+
+    The rest is **machinery**, and final: `start`, `grown`, `set_allowed`, `hooks`, `randomised`, `to_dict`, `from_dict`, `tag`. A
+    subclass that overrides it is rejected.
+    """
 
     label: ClassVar[str] = ""
     """The name that is displayed; by default the class name."""
@@ -63,9 +68,6 @@ class Policy:
     """Whether ``select`` returns only arms with ``s.allowed[arm]``. A live bandit of other policies cannot pause arms."""
     columns: ClassVar[tuple[str, ...]] = ()
     """Names of the numbers that ``estimate`` fills in."""
-    signed_columns: ClassVar[tuple[str, ...]] = ("mean", "index")
-    """The columns that are rewards, not sizes, counts or shares. For costs they are shown with the sign of costs; the negated
-    index is then a lower confidence bound of the mean cost."""
     later_fields: ClassVar[tuple[str, ...]] = ()
     """State fields that earlier versions did not have. Bandits that they saved get these fields as in a new run."""
     about: ClassVar[Facts] = Facts()
@@ -73,7 +75,7 @@ class Policy:
     """The fields of the state that `grow` makes longer, and the axis of each. A saved field must have its first length along all
     other axes. None: if the policy has `grow`, every field of a saved state may be longer along every axis."""
 
-    # --- the hooks ---------------------------------------------------------------------------------------------------
+    # --- must and may ------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def init(self, arms: int, horizon: int | None) -> Any:
@@ -112,6 +114,8 @@ class Policy:
     ``weighted = True`` it is the probability with which the arm was chosen."""
     expire: ClassVar[Any] = staticmethod(loops.expire_nothing)
     """``expire(p, s, arm, mark)``: record that the reward of a pull will never arrive."""
+    estimate: ClassVar[Any] = None
+    """``estimate(p, s, arm, out)``: fill ``out`` with the numbers named in ``columns``, for `Bandit.estimates`."""
     full: ClassVar[Any] = staticmethod(loops.never_full)
     """``full(p, s)``: return whether the state must `grow` before the next pull."""
     chance: ClassVar[Any] = None
@@ -159,18 +163,6 @@ class Policy:
         """Return counts of the whole run to display."""
         return {}
 
-    def alarms(self, state: Any) -> tuple[Alarm, ...] | None:
-        """Return the newest changes of laws that the policy's own detector noticed, or None if it has none."""
-        return None
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field (:mod:`robandit.kernel.ranges`), given a state whose arrays have valid shapes.
-
-        A saved bandit whose state is outside is refused: a file can hold any number, with a valid checksum, and compiled hooks use
-        integers as indices without a check. Fields that are missing here are not checked.
-        """
-        return {}
-
     def validate(self) -> None:
         """Raise `InvalidInput` for parameters outside their domain. It is called when the policy is made."""
 
@@ -183,6 +175,11 @@ class Policy:
                 numeric[f.name] = float(value) if f.type in ("float", float) else value
         return _record(tuple(numeric) or ("nothing",))(*(numeric.values() or (0.0,)))
 
+    @property
+    def algorithm(self) -> type[Any]:
+        """The class that has the hooks. A policy with several algorithms returns the one that its parameters choose."""
+        return type(self)
+
     # --- a value -----------------------------------------------------------------------------------------------------
 
     def __init_subclass__(cls) -> None:
@@ -192,6 +189,7 @@ class Policy:
             own = inspect.getattr_static(Policy, f.name, None)
             if callable(own) or isinstance(own, (property, classmethod)):
                 raise InvalidInput(f"{cls.__name__} has a parameter {f.name!r}, which is a method of Policy: rename it")
+        _check_machinery(cls)
         if "label" not in vars(cls):
             cls.label = cls.__name__
         _registry[cls.tag()] = cls
@@ -392,7 +390,7 @@ class Policy:
             raise InvalidInput(f"{self!r} is made for {own} pulls, and {horizon} are requested: {hint}")
         return self
 
-    # --- for the kernel ----------------------------------------------------------------------------------------------
+    # --- machinery ----------------------------------------------------------------------------------------------
 
     def start(self, arms: int, horizon: int | None, stream: UInts) -> Any:
         """Return the state of a new run, checked, with its random stream in place and all arms allowed."""
@@ -427,11 +425,33 @@ class Policy:
 
     def hooks(self, *names: str) -> tuple[Any, ...]:
         """Return the hooks with these names, ready to be bound to an entry of :mod:`robandit.kernel.loops`."""
-        return hooks_of(type(self), *names)
+        return hooks_of(self.algorithm, *names)
+
+
+# What a subclass may not override, and what to do instead.
+_MACHINERY = {
+    "start": "write init",
+    "grown": "write grow",
+    "set_allowed": "write forget_choice",
+    "hooks": "write hooks as static methods, or return the class that has them from algorithm",
+    "randomised": "write chance, or set weighted = True",
+    "to_dict": "declare parameters as annotated fields",
+    "from_dict": "declare parameters as annotated fields",
+    "tag": "rename the class",
+}
+
+
+def _check_machinery(cls: type[Policy]) -> None:
+    """Raise `InvalidInput` if a class overrides machinery, unless it wraps another policy."""
+    for name, way_out in _MACHINERY.items():
+        owner = next(base for base in cls.__mro__ if name in vars(base))
+        own = owner.__module__.startswith("robandit.policies.adar.")  # until its hooks are in the class
+        if owner is not Policy and name not in getattr(owner, "replaced_machinery", ()) and not own:
+            raise InvalidInput(f"{cls.__name__} overrides {name}, which is final in Policy: {way_out}")
 
 
 def hooks_of(owner: type[Any], *names: str) -> tuple[Any, ...]:
-    """Return checked hooks of a class. A policy with several algorithms keeps the hooks of each in a separate class."""
+    """Return checked hooks of a class."""
     return tuple(_hook(owner, name) for name in names)
 
 
@@ -450,8 +470,9 @@ def _spec(module: str) -> ModuleSpec | None:
 
 
 def is_template(cls: type[Policy]) -> bool:
-    """Return whether a class is a template. A policy with several algorithms has its hooks elsewhere, and overrides `hooks`."""
-    return cls.hooks is Policy.hooks and any(_is_abstract(getattr(cls, name)) for name in ("init", "select", "update"))
+    """Return whether a class is a template: it has no hooks, neither itself nor in other classes."""
+    elsewhere = cls.algorithm is not Policy.algorithm or cls.hooks is not Policy.hooks
+    return not elsewhere and any(_is_abstract(getattr(cls, name)) for name in ("init", "select", "update"))
 
 
 def growing_fields(policy: Policy) -> Mapping[str, int] | None:

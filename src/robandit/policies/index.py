@@ -33,7 +33,7 @@ import numpy as np
 
 from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, lazy_ranges, lazy_state, touched
+from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.ranges import MOST, Range
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy
@@ -58,11 +58,6 @@ def pulls_range(s: Any, tried: Any = None) -> Range:
     if tried is not None:
         low[TRIED - 2] = high[TRIED - 2] = np.count_nonzero(tried)
     return Range(low, high, True)
-
-
-def index_ranges(s: Any, tried: Any) -> dict[str, Range]:
-    """Return the valid ranges of ``pulls``, ``lines`` and ``lead``. ``tried`` is as in `pulls_range`."""
-    return {"pulls": pulls_range(s, tried)} | lazy_ranges(s)
 
 
 def most_pulls(horizon: int | None) -> int:
@@ -259,10 +254,6 @@ class IndexPolicy(IndexHooks, Policy):
     respects_allowed: ClassVar[bool] = True
     row_length: ClassVar[int]
     """The number of values that the state keeps for each arm."""
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid ranges of the template's fields. A policy with further integers adds their ranges."""
-        return index_ranges(state, None)
 
     def init(self, arms: int, horizon: int | None) -> Any:
         """Return a state of zeros, with one row of `row_length` numbers per arm."""

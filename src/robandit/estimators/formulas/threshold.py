@@ -42,6 +42,6 @@ def doubled(smallest: float, root: float) -> float:
     1.2
     """
     guess = smallest
-    while guess < root:
+    while 0.0 < guess < root:  # without the 0, a senseless number of a file would be doubled for ever
         guess *= 2.0
     return guess

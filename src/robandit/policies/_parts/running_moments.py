@@ -8,17 +8,11 @@ from __future__ import annotations
 
 import math
 
-from robandit.kernel.ranges import COUNTS, REWARDS, SUMS, Range, by_column
 from robandit.kernel.types import Floats
 
 # Columns of an arm's row.
 COUNT, SHIFT, SUM, SQUARES = 0, 1, 2, 3
 MOMENTS = 4
-
-
-def moments_range(rows: Floats) -> Range:
-    """Return the valid range of rows. Sums of squares may be infinite."""
-    return by_column(rows, {COUNT: COUNTS, SHIFT: REWARDS, SUM: SUMS, SQUARES: Range(0.0, math.inf)})
 
 
 def add_reward(row: Floats, reward: float) -> None:

@@ -10,11 +10,10 @@ import numpy as np
 
 from robandit.kernel.lazy import best_arm
 from robandit.kernel.random import uniform
-from robandit.kernel.ranges import ANYTHING, COUNTS, SUMS, Range, by_column
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.classic.uniform import allowed_arms, any_arm
 from robandit.policies.facts import Facts
-from robandit.policies.index import FLAT, IndexPolicy, Rewards, first_untried, index_ranges, pulls_made
+from robandit.policies.index import FLAT, IndexPolicy, Rewards, first_untried, pulls_made
 from robandit.validation import within
 
 SUM, COUNT, MEAN = 0, 1, 2  # columns of ``arms``
@@ -94,11 +93,6 @@ class EpsilonGreedy(IndexPolicy):
         """Return the state without rewards."""
         rows, pulls, lines, lead = super().init(arms, horizon)
         return State(rows, pulls, lines, lead, np.zeros(4, dtype=np.uint64))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        arms = by_column(state.arms, {SUM: SUMS, COUNT: COUNTS, MEAN: SUMS})
-        return index_ranges(state, state.arms[:, COUNT] > 0.0) | {"arms": arms, "rng": ANYTHING}
 
     outlook = FLAT
     select = staticmethod(partial(explore_or_select))

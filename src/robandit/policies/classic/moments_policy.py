@@ -6,10 +6,9 @@ import math
 from functools import partial
 from typing import Any
 
-from robandit.kernel.ranges import Range
 from robandit.kernel.types import Floats
-from robandit.policies._parts.running_moments import COUNT, MOMENTS, add_reward, mean_of, moments_range, variance_of
-from robandit.policies.index import IndexPolicy, Rewards, describe_arm, index_ranges
+from robandit.policies._parts.running_moments import MOMENTS, add_reward, mean_of, variance_of
+from robandit.policies.index import IndexPolicy, Rewards, describe_arm
 
 
 def describe_moments(
@@ -26,11 +25,6 @@ class MomentsPolicy(IndexPolicy):
     columns = ("mean", "index", "variance")
     row_length = MOMENTS
     estimate = staticmethod(partial(describe_moments))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        tried = state.arms[:, COUNT] >= self.first(self.params())
-        return index_ranges(state, tried) | {"arms": moments_range(state.arms)}
 
     @staticmethod
     def add(p: Any, s: Any, arm: int, reward: float) -> None:

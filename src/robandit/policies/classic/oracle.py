@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from robandit.kernel.ranges import Range, exactly
 from robandit.kernel.types import Ints
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
@@ -69,10 +68,6 @@ class Oracle(Policy):
         """Return the number of arms; raise if the arm does not exist."""
         integer(self.arm, "arm", 0, arms - 1, owner="Oracle", hint=f"there are {arms} arms, counted from 0")
         return State(np.array([arms], dtype=np.int64))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of the number of arms."""
-        return {"arms": exactly(len(state.allowed))}
 
     @staticmethod
     def select(p: Any, s: State) -> int:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from robandit.kernel.ranges import COUNTS, SUMS, Range, by_column
 from robandit.policies.assumptions import BOUNDED
 from robandit.policies.facts import Facts
-from robandit.policies.index import SLACK, IndexPolicy, IndexState, index_ranges
+from robandit.policies.index import SLACK, IndexPolicy, IndexState
 from robandit.validation import positive
 
 SUM, COUNT = 0, 1  # columns of ``arms``
@@ -60,11 +59,6 @@ class UCB1(IndexPolicy):
     def validate(self) -> None:
         """Check that the scale is positive."""
         positive(self.scale, "scale", owner="UCB1")
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        arms = by_column(state.arms, {SUM: SUMS, COUNT: COUNTS})
-        return index_ranges(state, state.arms[:, COUNT] > 0.0) | {"arms": arms}
 
     @staticmethod
     def add(p: Any, s: IndexState, arm: int, reward: float) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import touched
-from robandit.kernel.ranges import NUMBERS, Range
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.running_moments import COUNT, add_reward, mean_of, variance_of
 from robandit.policies.assumptions import BOUNDED, NOTHING
@@ -139,10 +138,6 @@ class UCBV(MomentsPolicy):
         """Return the state without rewards."""
         rows, *others = super().init(arms, horizon)
         return State(rows, np.array([math.inf, -math.inf]), *others)
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field. The smallest reward of none is infinity."""
-        return super().ranges(state) | {"seen": NUMBERS}
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:

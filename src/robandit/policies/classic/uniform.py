@@ -9,7 +9,6 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import uniform
-from robandit.kernel.ranges import ANYTHING, Range, exactly
 from robandit.kernel.types import Bools, Ints, UInts
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
@@ -50,10 +49,6 @@ class Uniform(Policy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return the number of arms."""
         return State(np.array([arms], dtype=np.int64), np.zeros(4, dtype=np.uint64))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        return {"arms": exactly(len(state.allowed)), "rng": ANYTHING}
 
     @staticmethod
     def select(p: Any, s: Any) -> int:

@@ -25,9 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from robandit.drift.detector import UP, detector_range, new_state, step, tempered
+from robandit.drift.detector import UP, new_state, step, tempered
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.ranges import COUNTS, FINITE, FLAGS, MOST, Range, by_column, exactly
 from robandit.kernel.types import Floats, Ints
 
 SHORTEST = 100.0  # pulls since the last restart that the schedule assumes at least
@@ -67,18 +66,6 @@ def new_fields(arms: int, horizon: int | None) -> tuple[Floats, Ints, Floats, Fl
     book[[FORCED, ALARMED]] = -1.0
     book[HORIZON] = horizon or 0
     return new_state(arms), np.zeros((arms, COLUMNS), dtype=np.int64), book, np.zeros((LOGGED, LOG_WIDTH))
-
-
-def field_ranges(s: Any) -> dict[str, Range]:
-    """Return the valid ranges of the first three fields. In a saved state, no alarm waits, and there is no horizon."""
-    arm = Range(-1, len(s.allowed) - 1, True)
-    book = {CLOCK: COUNTS, SINCE: COUNTS, FORCED: arm, PROBES: COUNTS, RESTARTS: COUNTS, ALARMS: COUNTS}
-    book |= {ALARMED: exactly(-1.0), HORIZON: exactly(0.0)}
-    return {
-        "drift_watch": detector_range(s.drift_watch),
-        "drift_arms": by_column(s.drift_arms, {LAST: Range(LONG_AGO, MOST), PROBED: FLAGS}),
-        "drift_book": by_column(s.drift_book, book, FINITE),
-    }
 
 
 def select_probing(select: Any, p: Any, s: Any) -> int:

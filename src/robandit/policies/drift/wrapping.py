@@ -12,7 +12,6 @@ import numpy as np
 from robandit.drift.alarm import Alarm, Kind, Summary
 from robandit.drift.detector import DELTA, new_state, restarted
 from robandit.errors import InvalidInput, NotApplicable
-from robandit.kernel.ranges import COUNTS, REWARDS, Range, by_column
 from robandit.policies.base import Policy, check_policy_given, growing_fields, with_allowed, without_allowed
 from robandit.policies.drift import schedule
 from robandit.policies.facts import Facts
@@ -47,6 +46,7 @@ class Wrapping:
     select: ClassVar[Any]  # `hooks` returns all hooks
     update: ClassVar[Any]
     suffix: ClassVar[str]  # after the name of the other policy
+    replaced_machinery: ClassVar[tuple[str, ...]] = ("hooks", "grown")
 
     def validate(self) -> None:
         """Check that the other policy can be wrapped."""
@@ -89,7 +89,6 @@ class Wrapping:
     respects_allowed: ClassVar[Any] = _inner("respects_allowed")
     grows: ClassVar[Any] = property(lambda self: growing_fields(self.of))
     columns: ClassVar[Any] = _inner("columns")
-    signed_columns: ClassVar[Any] = _inner("signed_columns")
     chance: ClassVar[Any] = _inner("chance")
 
     @property
@@ -120,12 +119,6 @@ class Wrapping:
         """Return the state of the other policy with the fields of the schedule."""
         return _merged(self.of.init(arms, horizon), schedule.new_fields(arms, horizon))
 
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field of the other policy and of the schedule."""
-        inner: dict[str, Range] = self.of.ranges(inner_state(state))
-        log = by_column(state.drift_log, _logged(len(state.allowed)), REWARDS)
-        return inner | schedule.field_ranges(state) | {"drift_log": log}
-
     def hooks(self, *names: str) -> tuple[Any, ...]:
         """Return the hooks of the schedule, with those of the other policy bound to them."""
         return tuple(_bound(self.of, name) for name in names)
@@ -150,9 +143,10 @@ class Wrapping:
     def alarms(self, state: Any) -> tuple[Alarm, ...]:
         """Return the newest alarms, at most 32, the oldest first. The arms are numbers."""
         count = int(state.drift_book[schedule.ALARMS])
-        return tuple(
-            _alarm(state.drift_log[i % schedule.LOGGED]) for i in range(max(0, count - schedule.LOGGED), count)
-        )
+        rows = [state.drift_log[i % schedule.LOGGED] for i in range(max(0, count - schedule.LOGGED), count)]
+        if not all(0 <= row[0] < len(state.allowed) for row in rows):
+            raise ValueError("drift_log has an arm that does not exist")
+        return tuple(_alarm(row) for row in rows)
 
     def forget_choice(self, state: Any) -> None:
         """Discard what the other policy and the schedule cache about the set of allowed arms."""
@@ -222,11 +216,6 @@ def _log(state: Any, alarm: Alarm) -> None:
         *_numbers(alarm.after),
     ]
     book[schedule.ALARMS] += 1.0
-
-
-def _logged(arms: int) -> dict[int, Range]:
-    """Return the valid ranges of the columns of the log that are not rewards."""
-    return dict(enumerate((Range(0, arms - 1, True), COUNTS, COUNTS, Range(0, len(KINDS) - 1, True))))
 
 
 def _numbers(summary: Summary) -> tuple[float, ...]:

@@ -15,11 +15,10 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm
-from robandit.kernel.ranges import ANYTHING, COUNTS, MOST, Range, by_column
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import IndexPolicy, Rewards, first_untried, index_ranges, log_time, pulls_made, take_pull
+from robandit.policies.index import IndexPolicy, Rewards, first_untried, log_time, pulls_made, take_pull
 from robandit.policies.klinf.upper_bound import FARTHEST, GEOMETRIC, SOLUTION_LENGTH, TOP, VALUE, solve, start_at
 from robandit.validation import choice, order, positive, within
 
@@ -165,16 +164,6 @@ class KLinfUCB(KeepsRewards, IndexPolicy):
         found[:, LEVEL] = -1.0
         run = np.array([-1, 0, -1, 0], dtype=np.int64)
         return State(rows, found, *empty_store(arms, 2), pulls, run, lines, lead)
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        arm = Range(-1, len(state.allowed) - 1, True)
-        left = Range(0, MOST if state.run[ARM] >= 0 else 0, True)
-        pool = self.store_ranges(state, Range(-FARTHEST, FARTHEST**2))
-        run = by_column(state.run, {ARM: arm, LEFT: left, CHOSEN: arm, INFEASIBLE: COUNTS})
-        return (
-            index_ranges(state, state.slots[:-1, USED] > 0) | pool | {"arms": ANYTHING, "found": ANYTHING, "run": run}
-        )
 
     def forget_choice(self, state: Any) -> None:
         """Discard the leader, and the arm that the last `select` chose."""

@@ -56,7 +56,6 @@ class RUCBLT(Growing, IndexPolicy):
         notes=(INPUTS,),
     )
 
-    ranges = UCB1.ranges
     add = staticmethod(UCB1.add)
     rewards = staticmethod(UCB1.rewards)
     mean = staticmethod(UCB1.mean)

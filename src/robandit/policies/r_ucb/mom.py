@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
-from robandit.kernel.ranges import ANYTHING, REWARDS, SUMS, Range, by_column, exactly
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
-from robandit.policies._parts.reward_store import USED
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import SLACK, IndexPolicy, index_ranges, log_time, most_pulls, no_pulls, slightly_above
+from robandit.policies.index import SLACK, IndexPolicy, log_time, most_pulls, no_pulls, slightly_above
 from robandit.policies.r_ucb.growth import FIRST, INPUTS, Growing, Growth, Params, decay, growth
 
 # Numbers of an arm: rewards; estimate; n^-g for a fixed g, else log n; the time (see `clock`) and the number of rewards at which
@@ -124,13 +122,6 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
         now[AT] = now[BASE] = -1.0
         numbers, ordered, scratch = np.zeros((arms, 8)), np.zeros((arms, most)), np.zeros(2 * most)
         return State(numbers, now, ordered, scratch, *empty_sums(arms, horizon), no_pulls(arms), *lazy_state(arms))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        stored = state.slots[:-1, USED]
-        arms = by_column(state.arms, {COUNT: exactly(stored)}, ANYTHING)
-        own = {"arms": arms, "now": ANYTHING, "ordered": REWARDS, "scratch": ANYTHING}
-        return index_ranges(state, stored > 0) | self.store_ranges(state, SUMS) | own
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:

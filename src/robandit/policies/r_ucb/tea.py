@@ -16,7 +16,6 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state
-from robandit.kernel.ranges import COUNTS, SUMS, Range, by_column, near
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.heap import pop_smallest, push, smallest
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, empty_store
@@ -26,7 +25,6 @@ from robandit.policies.index import (
     SLACK,
     IndexPolicy,
     first_untried,
-    index_ranges,
     log_time,
     most_pulls,
     no_pulls,
@@ -119,14 +117,6 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
         reach = np.array([0.0, growth(self.params().f, math.log(most_pulls(horizon) + 1.0))])
         return State(np.zeros((arms, 3)), reach, *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
 
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field. A level is finite, so that only rewards in the heap are below it."""
-        last = near(self.init(1, None).reach[LAST])
-        count = state.arms[:, COUNT]
-        arms = by_column(state.arms, {COUNT: COUNTS, KEPT: Range(0.0, count, True), SUM: SUMS})
-        reach = by_column(state.reach, {NOW: Range(0.0, last.high), LAST: last})
-        return index_ranges(state, count > 0.0) | self.store_ranges(state) | {"arms": arms, "reach": reach}
-
     select = staticmethod(partial(select_passing))
 
     @staticmethod
@@ -190,7 +180,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
 def take_back(s: State, arm: int, reach: float) -> None:
     """Add the waiting rewards that f has reached."""
     row = s.arms[arm]
-    while smallest(s.pool, s.slots, arm) <= reach:
+    while s.slots[arm, USED] > 0 and smallest(s.pool, s.slots, arm) <= reach:
         row[SUM] += pop_smallest(s.pool, s.slots, arm)
         row[KEPT] += 1.0
 

@@ -69,4 +69,4 @@ class MARS(Resampled, Policy):
 
     def params(self) -> Params:
         """Return parameters for a single block."""
-        return Params(1, 0)
+        return Params(1, 0, self.limit)

@@ -88,4 +88,4 @@ class RMMUCB(Resampled, Policy):
 
     def params(self) -> Params:
         """Return parameters for the paper's number of blocks."""
-        return Params(0, int(self.median == "exact"))
+        return Params(0, int(self.median == "exact"), self.limit)

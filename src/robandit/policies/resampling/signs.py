@@ -44,7 +44,6 @@ import numpy as np
 from robandit.errors import NotApplicable
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
-from robandit.kernel.ranges import ANYTHING, MOST, REWARDS, SUMS, Range
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import place
 from robandit.policies._parts.reward_store import (
@@ -54,7 +53,6 @@ from robandit.policies._parts.reward_store import (
     empty_store,
     enlarged,
     place_last,
-    slots_range,
     store_full,
     stored_rewards,
 )
@@ -65,7 +63,6 @@ from robandit.policies.index import (
     expire_pull,
     first_untried,
     no_pulls,
-    pulls_range,
     select_by_score,
     take_pull,
 )
@@ -87,10 +84,11 @@ BY_REWARD = np.uint64(0xDA942042E4DD58B5)
 
 
 class Params(NamedTuple):
-    """The largest number of blocks (0: the paper's), and 1 if the median of an even number of U_lj is the upper middle value."""
+    """The parameters of both policies as numbers."""
 
-    blocks: int
-    upper: int
+    blocks: int  # the largest number; 0: the paper's
+    upper: int  # 1 if the median of an even number of U_lj is the upper middle value
+    limit: int  # the largest number of pulls
 
 
 class State(NamedTuple):
@@ -116,7 +114,9 @@ def more_sheets(p: Params, state: State) -> State:
     """Return the state with twice the sheets for the arms that need more room."""
     arms = len(state.best)
     old, spans = state.spans, state.spans.copy()
-    t = int(state.pulls[arms + TAKEN]) + 1
+    t = min(int(state.pulls[arms + TAKEN]), p.limit) + 1  # less only if a file contradicts the limit on pulls
+    if spans[:arms, ROOM].min() < 0 or spans[:arms, ROOM].sum() != len(state.sums):
+        raise ValueError("spans do not fit the sums")  # only in such a file, which may ask for any memory
     for arm in range(arms):
         needed = block_count(p, int(state.slots[arm, USED]), t) * -(-resamples(t) // WIDTH)
         if 4 * needed > 3 * spans[arm, ROOM]:
@@ -170,10 +170,10 @@ def spelled(seconds: float) -> str:
 @out_of_line
 def index(p: Params, s: State, arm: int) -> float:
     """Return the arm's upper confidence bound at the next pull, and update its sheets."""
-    t = s.pulls[s.best.shape[0] + TAKEN] + 1
+    t = min(s.pulls[s.best.shape[0] + TAKEN], p.limit) + 1  # less only if a file contradicts the limit on pulls
     last = resamples(t)
     n = s.slots[arm, USED]
-    k = min(block_count(p, n, t), s.blocks.shape[1])  # less only if a file contradicts the limit on pulls
+    k = min(block_count(p, n, t), s.blocks.shape[1])  # the same
     if s.spans[arm, BLOCKS] != k:
         s.spans[arm, BLOCKS] = k
         s.spans[arm, SHEETS] = s.spans[arm, DONE] = 0
@@ -360,26 +360,6 @@ class Resampled:
             votes=np.zeros(WIDTH, dtype=np.int64),
             rng=np.zeros(4, dtype=np.uint64),
         )
-
-    def ranges(self: Any, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field. Sheets are in ``sums`` and ``tallies`` as rewards are in a store."""
-        stored, arms = state.slots[:-1, USED], len(state.allowed)
-        blocks, room = state.spans[:-1, BLOCKS], state.spans[:-1, ROOM]
-        rows = len(state.sums) if len(state.sums) == len(state.tallies) else 0  # 0 leaves no room, so nothing is valid
-        low, high = np.zeros(state.spans.shape, np.int64), np.zeros(state.spans.shape, np.int64)
-        low[:-1, ROW] = high[:-1, ROW] = np.cumsum(room) - room
-        low[:-1, ROOM], high[:-1, ROOM] = 1, rows - low[:-1, ROW]
-        high[:-1, BLOCKS] = state.blocks.shape[1]
-        high[:-1, SHEETS] = room // np.maximum(blocks, 1)
-        low[:-1, DONE], high[:-1, DONE] = blocks, stored
-        high[:-1, SEEN] = MOST
-        high[-1, ROW] = 1
-        pulls = pulls_range(state, stored > 0)
-        pulls.high[arms + TAKEN] = self.limit
-        own = {"pulls": pulls, "spans": Range(low, high), "sums": SUMS, "tallies": Range(0, self.limit)}
-        own |= {"best": ANYTHING, "blocks": SUMS, "spare_tallies": ANYTHING, "votes": ANYTHING, "rng": ANYTHING}
-        own |= {"spare": ANYTHING, "shifts": ANYTHING, "values": ANYTHING}
-        return own | {"pool": REWARDS, "slots": slots_range(state.slots, state.pool.shape[1])}
 
     def grow(self: Any, state: State) -> State:
         """Return the state with more room for rewards and sheets."""

@@ -45,10 +45,9 @@ from robandit.estimators.formulas.catoni import (
 )
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
-from robandit.kernel.ranges import ANYTHING, SUMS, Range, by_column
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
-from robandit.policies.index import SLACK, IndexHooks, index_ranges, log_time, no_pulls
+from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls
 
 # The table covers log(alpha sqrt(v)) from its value at the creation of the table minus BELOW to that value plus ABOVE.
 BELOW, ABOVE = 0.34, 0.06
@@ -109,12 +108,6 @@ class Catoni(KeepsRewards, IndexHooks):
         """Return a state without rewards."""
         table, work = np.zeros((arms, THETAS, ALPHAS)), np.zeros((2, ALPHAS))
         return State(*empty_store(arms, 1), no_pulls(arms), table, np.zeros((arms, 8)), work, *lazy_state(arms))
-
-    @classmethod
-    def ranges(cls, s: Any) -> dict[str, Range]:
-        """Return the valid range of each field. No arm is counted as tried, since `first` is 0."""
-        own = {"table": ANYTHING, "arms": by_column(s.arms, {ROOT: SUMS, CENTER: SUMS}, ANYTHING), "work": ANYTHING}
-        return index_ranges(s, np.zeros(len(s.allowed))) | cls.store_ranges(s) | own
 
     rewards = staticmethod(stored_rewards)
 
@@ -315,7 +308,7 @@ def set_reach(own: Floats, x: Floats, place: float) -> None:
     reach = math.ldexp(0.5, math.frexp(reach)[1])
     near = 0.0
     count = 1
-    while count > near:
+    while count > near and reach > 0.0:
         count = 0
         for j in range(n):
             if abs(x[j] - own[CENTER]) <= reach:
@@ -324,7 +317,7 @@ def set_reach(own: Floats, x: Floats, place: float) -> None:
         near = 0.5 * n * allowed / (KINK * (square * square))
         if count > near:
             reach *= 0.5
-    while reach < 16.0 * ULP * abs(own[CENTER]):
+    while 0.0 < reach < 16.0 * ULP * abs(own[CENTER]):
         reach *= 2.0
     own[REACH] = reach
     own[NEAR] = near - count

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from robandit.estimators.formulas.catoni import influence_constant, newton_root, power_sums
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
-from robandit.kernel.ranges import NOT_NEGATIVE, SUMS, Range, by_column
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.parameters import check_known
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Facts
-from robandit.policies.index import IndexPolicy, index_ranges, log_time, no_pulls
+from robandit.policies.index import IndexPolicy, log_time, no_pulls
 from robandit.policies.robust_ucb.catoni import Catoni
 from robandit.validation import invalid, positive, within
 
@@ -160,12 +159,6 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without rewards."""
         return State(*empty_store(arms, 1), np.zeros((arms, 3)), no_pulls(arms), *lazy_state(arms))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field. No arm is counted as tried, since `first` is 0."""
-        counted = Range(0, state.slots[:-1, USED], True)
-        arms = by_column(state.arms, {MEAN: SUMS, SCALE: NOT_NEGATIVE, COUNTED: counted})
-        return index_ranges(state, np.zeros(len(state.allowed))) | self.store_ranges(state) | {"arms": arms}
 
     rewards = staticmethod(stored_rewards)
     first = staticmethod(Catoni.first)

@@ -11,7 +11,6 @@ import numpy as np
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
 from robandit.kernel.random import normal
-from robandit.kernel.ranges import ANYTHING, COUNTS, FINITE, Range, by_column
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import median
 from robandit.policies._parts.parameters import check_known
@@ -20,7 +19,6 @@ from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import (
     IndexPolicy,
     expire_pull,
-    index_ranges,
     no_pulls,
     select_largest,
     slightly_above,
@@ -177,14 +175,6 @@ class ClippedSGDUCB(IndexPolicy):
         sums = np.zeros((arms, max(self.init_steps, self.groups)))
         held = np.full(1, -1, dtype=np.int64)
         return State(numbers, sums, held, no_pulls(arms), *lazy_state(arms), np.zeros(4, dtype=np.uint64))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        p = self.params()
-        arms = by_column(state.arms, {COUNT: COUNTS, FILLED: Range(0, p.groups * p.batch - 1, True)}, FINITE)
-        held = Range(-1, len(state.allowed) - 1, True)
-        tried = index_ranges(state, state.arms[:, COUNT] >= p.first)
-        return tried | {"arms": arms, "sums": FINITE, "held": held, "rng": ANYTHING}
 
     select = staticmethod(partial(select_held))
 

@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.ranges import ANYTHING, SIGNED, SUMS, Range, allowed_arm, by_column, exactly
 from robandit.kernel.types import Bools, Floats, Ints
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
 from robandit.policies._parts.reward_store import USED, stored_rewards
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import TAKEN, count_tried, expire_pull, first_untried, no_pulls, pulls_range, take_pull
+from robandit.policies.index import TAKEN, count_tried, expire_pull, first_untried, no_pulls, take_pull
 from robandit.validation import within
 
 # The kinds of pulls, as marks. Rewards of greedy pulls are not used. Those of kept pulls are used, but not counted by the schedule.
@@ -127,15 +126,6 @@ class ForceMoM(KeepsSums, Policy):
             forced = min(horizon, max(int(plan[LEAST]), math.ceil(schedule(self.rho, arms, horizon))))
         scratch = np.zeros(2 * (block_count(arms, NEVER) + 1))
         return State(np.zeros((arms, 3)), plan, no_pulls(arms), scratch, *empty_sums(arms, forced))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        stored, arms = state.slots[:-1, USED], len(state.allowed)
-        arm = allowed_arm(state.plan[[TURN, BEST]], state.allowed)
-        plan = {DONE: SIGNED, LEAST: exactly(least_forced(arms)), WAIT: Range(0, NEVER)}
-        plan |= {TURN: Range(-1, arm.high[0]), BEST: Range(-1, arm.high[1])}
-        own = {"arms": ANYTHING, "plan": by_column(state.plan, plan, SIGNED), "scratch": ANYTHING}
-        return self.store_ranges(state, SUMS) | own | {"pulls": pulls_range(state, stored > 0)}
 
     def forget_choice(self, state: Any) -> None:
         """Look for the arm in turn and for the best arm again."""

@@ -29,13 +29,12 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state
-from robandit.kernel.ranges import ANYTHING, COUNTS, SUMS, Range, by_column, exactly
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import HIGH, LOW, KeepsSums, add_reward, block_median, empty_sums, middle, two_sum
 from robandit.policies._parts.reward_store import START, USED
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Facts
-from robandit.policies.index import TAKEN, IndexPolicy, index_ranges, most_pulls, no_pulls, pulls_made
+from robandit.policies.index import TAKEN, IndexPolicy, most_pulls, no_pulls, pulls_made
 from robandit.validation import within
 
 SQUARE_HIGH, SQUARE_LOW = 2, 3  # columns of the pool after the sums of X
@@ -157,13 +156,6 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
         numbers, blocks, scratch = np.zeros((arms, 8)), np.zeros((arms, 2, most)), np.zeros(2 * most)
         store, least = empty_sums(arms, horizon, 4), np.zeros(1, dtype=np.int64)
         return State(numbers, blocks, scratch, least, *store, no_pulls(arms), *lazy_state(arms))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field. Sums of squares may overflow. No arm is counted as tried, since `first` is 0."""
-        arms = {COUNT: exactly(state.slots[:-1, USED]), BLOCKS: Range(0, state.blocks.shape[2], True)}
-        store = self.store_ranges(state, by_column(state.pool, {HIGH: SUMS, LOW: SUMS}, ANYTHING))
-        own = {"arms": by_column(state.arms, arms, ANYTHING), "blocks": ANYTHING, "scratch": ANYTHING, "least": COUNTS}
-        return index_ranges(state, np.zeros(len(state.allowed))) | store | own
 
     def forget_choice(self, state: Any) -> None:
         """Discard the leader, and look for arms with too few rewards again."""

@@ -14,11 +14,9 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
-from robandit.kernel.ranges import ANYTHING, SUMS, Range, by_column, exactly
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
-from robandit.policies._parts.reward_store import USED
-from robandit.policies.index import SLACK, IndexHooks, index_ranges, log_time, no_pulls, slightly_above
+from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls, slightly_above
 
 # Numbers of an arm: rewards; estimate; the width over (2 + 32 log t)^power; the value of this power, and the number of rewards, at
 # which k or N may change; k; N; and the distance from the estimate within which to search the next one.
@@ -59,13 +57,6 @@ class MedianOfMeans(KeepsSums, IndexHooks):
         """Return a state without rewards."""
         store = empty_sums(arms, horizon)
         return State(np.zeros((arms, 8)), np.zeros(2 * MOST_BLOCKS), *store, no_pulls(arms), *lazy_state(arms))
-
-    @classmethod
-    def ranges(cls, s: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        stored = s.slots[:-1, USED]
-        own = {"arms": by_column(s.arms, {COUNT: exactly(stored)}, ANYTHING), "scratch": ANYTHING}
-        return index_ranges(s, stored > 0) | cls.store_ranges(s, SUMS) | own
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:

@@ -13,13 +13,12 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
-from robandit.kernel.ranges import ANYTHING, MOST, SUMS, Range, by_column
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.heap import pop_smallest, push, smallest
 from robandit.policies._parts.parameters import check_known
 from robandit.policies._parts.reward_store import USED, KeepsRewards, empty_store
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import FLAT, IndexPolicy, index_ranges, no_pulls
+from robandit.policies.index import FLAT, IndexPolicy, no_pulls
 from robandit.validation import invalid, positive, within
 
 # Numbers of an arm: rewards, the sum of the rewards with |X| <= LEVEL, the number of larger positive minus larger negative rewards,
@@ -135,13 +134,6 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
         """Return a state without rewards."""
         return State(np.zeros((arms, 6)), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
 
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field. An infinite level saturates no reward."""
-        stored, count = state.slots[:-1, USED], state.arms[:, COUNT]
-        arms = {COUNT: Range(stored, MOST, True), SUM: SUMS, BALANCE: Range(-count, count, True)}
-        tried = index_ranges(state, count > 0.0)
-        return tried | self.store_ranges(state) | {"arms": by_column(state.arms, arms, ANYTHING)}
-
     def extended(self, state: Any) -> Any:
         """Return the state with one more arm, and saturation levels (which rise) and indices for the new number of arms."""
         longer, p = super().extended(state), self.params()
@@ -208,7 +200,7 @@ def begin_epoch(p: Params, s: State, arm: int) -> None:
     row = s.arms[arm]
     n = row[COUNT]
     k = math.floor(math.log(n) / math.log(p.a)) + 1.0
-    while p.a**k <= n:  # the quotient of logarithms may be off by one at an exact power
+    while 0.0 < p.a**k <= n < math.inf:  # the quotient of logarithms may be off by one at an exact power
         k += 1.0
     while p.a ** (k - 1.0) > n:
         k -= 1.0

@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from robandit.kernel.ranges import Range
 from robandit.policies._parts.parameters import check_known
 from robandit.policies._parts.reward_store import place_last
 from robandit.policies.assumptions import FINITE_VARIANCE
-from robandit.policies.base import Policy, hooks_of
+from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.robust_ucb.catoni import Catoni
 from robandit.policies.robust_ucb.median_of_means import MedianOfMeans
@@ -112,7 +111,7 @@ class RobustUCB(Policy):
     label = "Robust UCB"
     columns = ("mean", "index")
     respects_allowed = True
-    select: ClassVar[Any]  # each estimator has its own; see `hooks`
+    select: ClassVar[Any]  # each estimator has its own; see `algorithm`
     update: ClassVar[Any]
 
     def validate(self) -> None:
@@ -142,9 +141,10 @@ class RobustUCB(Policy):
         """Return the value of a parameter for a problem. For Catoni's estimator, v is the variance for every order."""
         return super().learned(name, problem, 1.0 if self.estimator == "catoni" else eps)
 
-    def hooks(self, *names: str) -> tuple[Any, ...]:
-        """Return the hooks of the estimator."""
-        return hooks_of(_ESTIMATORS[self.estimator], *names)
+    @property
+    def algorithm(self) -> type[Any]:
+        """The hooks of the estimator."""
+        return _ESTIMATORS[self.estimator]
 
     def params(self) -> Any:
         """Return the parameters of the estimator."""
@@ -155,11 +155,6 @@ class RobustUCB(Policy):
         return _ESTIMATORS[self.estimator].init(self, arms, horizon)
 
     grows: ClassVar[Any] = property(lambda self: _ESTIMATORS[self.estimator].grows)
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field of the estimator."""
-        valid: dict[str, Range] = _ESTIMATORS[self.estimator].ranges(state)
-        return valid
 
     def grow(self, state: Any) -> Any:
         """Return the state with more room."""

@@ -25,11 +25,10 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
-from robandit.kernel.ranges import ANYTHING, FINITE, MOST, Range, by_column, near
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import two_sum
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
-from robandit.policies.index import SLACK, IndexHooks, index_ranges, log_time, most_pulls, no_pulls, slightly_above
+from robandit.policies.index import SLACK, IndexHooks, log_time, most_pulls, no_pulls, slightly_above
 
 # Numbers of an arm: samples; the sum of the kept samples as a pair; their mean; the width over (log t)^power; the value of this
 # power up to which the same samples are kept (-1: unknown); and the number of dropped samples at the start of the stretch.
@@ -78,14 +77,6 @@ class Truncated(KeepsRewards, IndexHooks):
         numbers = np.zeros((arms, 7))
         numbers[:, EVENT] = math.inf
         return State(numbers, np.array([limit]), *empty_store(arms, 2), no_pulls(arms), *lazy_state(arms))
-
-    @classmethod
-    def ranges(cls, s: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        stored, count = s.slots[:-1, USED], s.arms[:, COUNT]
-        arms = by_column(s.arms, {COUNT: Range(stored, MOST, True), DROPPED: Range(0, stored, True)}, ANYTHING)
-        own = {"arms": arms, "limit": near(np.array([math.log(most_pulls(None) + 2.0)]))}
-        return index_ranges(s, count > 0.0) | cls.store_ranges(s, FINITE) | own
 
     @staticmethod
     def add(p: Params, s: State, arm: int, reward: float) -> None:

@@ -29,7 +29,6 @@ import numpy as np
 from robandit.errors import NotApplicable
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, exponential, mixed
-from robandit.kernel.ranges import ANYTHING, COUNTS, FINITE, SUMS, Range
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.blocks import HIGH, LOW, two_sum
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
@@ -37,7 +36,7 @@ from robandit.policies.assumptions import BOUNDED_ABOVE, LIGHT_TAILS
 from robandit.policies.base import Policy
 from robandit.policies.classic.uniform import allowed_arms
 from robandit.policies.facts import Facts
-from robandit.policies.index import count_tried, expire_pull, first_untried, no_pulls, pulls_range
+from robandit.policies.index import count_tried, expire_pull, first_untried, no_pulls
 from robandit.policies.sampling.rounds import (
     LEADER,
     PROPOSED,
@@ -46,7 +45,6 @@ from robandit.policies.sampling.rounds import (
     Rounds,
     excess_of_mean,
     no_rounds,
-    rounds_ranges,
     select_in_round,
     settle,
     take_in_round,
@@ -222,12 +220,6 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
             words=np.zeros(4, dtype=np.uint64),
             rng=np.zeros(4, dtype=np.uint64),
         )
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        pulls = pulls_range(state, state.slots[:-1, USED] > 0)
-        own = {"pulls": pulls, "sums": SUMS, "bound": FINITE, "caps": ANYTHING, "run": COUNTS}
-        return self.store_ranges(state) | rounds_ranges(state) | own | {"words": ANYTHING, "rng": ANYTHING}
 
     def counters(self, state: State) -> dict[str, int]:
         """Return the number of rewards above ``upper``."""

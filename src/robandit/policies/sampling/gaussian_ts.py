@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from robandit.kernel.ranges import ANYTHING, Range
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies._parts.running_moments import (
     COUNT,
@@ -17,7 +16,6 @@ from robandit.policies._parts.running_moments import (
     SUM,
     add_reward,
     mean_of,
-    moments_range,
     variance_of,
 )
 from robandit.policies.assumptions import NORMAL
@@ -29,7 +27,6 @@ from robandit.policies.index import (
     expire_pull,
     first_untried,
     no_pulls,
-    pulls_range,
     take_pull,
 )
 from robandit.policies.sampling.largest_draw import chance_of_largest, wins_tie
@@ -123,11 +120,6 @@ class GaussianTS(Policy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return the state without rewards."""
         return State(np.zeros((arms, MOMENTS)), no_pulls(arms), np.zeros(4, dtype=np.uint64))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        tried = state.arms[:, COUNT] >= self.params().first
-        return {"arms": moments_range(state.arms), "pulls": pulls_range(state, tried), "rng": ANYTHING}
 
     take = staticmethod(take_pull)
     expire = staticmethod(expire_pull)

@@ -11,9 +11,8 @@ import numpy as np
 
 from robandit.errors import NotApplicable
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.ranges import ANYTHING, COUNTS, FINITE, NOT_NEGATIVE, Range, by_column
 from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
+from robandit.policies._parts.reward_store import START, KeepsRewards, append, empty_store
 from robandit.policies.assumptions import BELOW, NORMAL_OF_SCALE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
@@ -23,7 +22,6 @@ from robandit.policies.index import (
     expire_pull,
     first_untried,
     no_pulls,
-    pulls_range,
     take_pull,
 )
 from robandit.policies.sampling.divergence import FOUND_LENGTH, enclosed, learn_deficit, quick_floor, solve
@@ -174,15 +172,6 @@ class IMED(KeepsRewards, Policy):
         rows = np.zeros((arms, 5))
         rows[:, SHIFT] = self.upper or 0.0
         return State(rows, found, *empty_store(arms, 1, room), no_pulls(arms), run)
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field. If rewards are bounded, all of them are stored."""
-        stored = state.slots[:-1, USED]
-        count = Range(stored, stored, True) if self.family == "bounded" else COUNTS
-        arms = by_column(state.arms, {COUNT: count, LOG: Range(0.0, 40.0), SHIFT: FINITE, MEAN: FINITE, SUM: FINITE})
-        tried = pulls_range(state, state.arms[:, COUNT] > 0.0)
-        store = self.store_ranges(state, NOT_NEGATIVE)
-        return store | {"arms": arms, "found": ANYTHING, "pulls": tried, "run": COUNTS}
 
     def counters(self, state: State) -> dict[str, int]:
         """Return the number of rewards above ``upper``."""

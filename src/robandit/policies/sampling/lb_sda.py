@@ -15,14 +15,13 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.ranges import COUNTS, MOST, SUMS, Range, by_column, exactly
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.blocks import HIGH, LOW, KeepsSums, add_reward, empty_sums, two_sum
 from robandit.policies._parts.reward_store import FULL, ROOM, START, USED
 from robandit.policies.assumptions import ONE_FAMILY
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
-from robandit.policies.index import count_tried, expire_pull, no_pulls, pulls_range
+from robandit.policies.index import count_tried, expire_pull, no_pulls
 from robandit.policies.sampling.rounds import (
     DRAWN,
     LEADER,
@@ -35,7 +34,6 @@ from robandit.policies.sampling.rounds import (
     excess,
     excess_of_mean,
     no_rounds,
-    rounds_ranges,
     select_in_round,
     settle,
     take_in_round,
@@ -190,23 +188,6 @@ class LBSDA(Rounds, KeepsSums, Policy):
             clock=clock,
             duels=duels,
         )
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field. The rewards in use are the last ones of those that are stored."""
-        total, used, arms = state.counts[TOTAL], state.slots[:-1, USED], len(state.allowed)
-        live = Range(0, used)
-        if self.params().mode == ALL:
-            live = exactly(used)
-        elif self.params().mode == WINDOW:
-            inside = np.clip(state.recent[1 : 1 + max(0, state.recent[SEEN])], 0, arms - 1)
-            in_window = np.bincount(inside, minlength=arms)
-            live = Range(in_window, np.minimum(in_window, used))
-        least = np.where(used > 0, np.maximum(used, 1), 0)
-        most = np.where(used > 0, used if self.params().mode == ALL else MOST, 0)
-        recent = by_column(state.recent, {SEEN: COUNTS}, Range(0, arms - 1, True))
-        own = {"counts": Range(np.array([least, live.low * np.ones_like(used)]), np.array([most, live.high]), True)}
-        own |= {"pulls": pulls_range(state, total > 0), "totals": SUMS, "recent": recent}
-        return self.store_ranges(state, SUMS) | rounds_ranges(state) | own
 
     def grow(self, state: State) -> State:  # type: ignore[override]
         """Return the state with more room for the arms that need it."""

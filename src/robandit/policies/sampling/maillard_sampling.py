@@ -10,7 +10,6 @@ import numpy as np
 
 from robandit.errors import NotApplicable
 from robandit.kernel.random import uniform
-from robandit.kernel.ranges import ANYTHING, COUNTS, NUMBERS, Range, by_column
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.assumptions import IN_INTERVAL, SUB_GAUSSIAN
 from robandit.policies.base import Policy
@@ -21,7 +20,6 @@ from robandit.policies.index import (
     expire_pull,
     first_untried,
     no_pulls,
-    pulls_range,
     take_pull,
 )
 from robandit.policies.sampling.imed import check_family, ends_of
@@ -186,12 +184,6 @@ class MaillardSampling(Policy):
         """Return the state without rewards."""
         run = np.zeros(1, dtype=np.int64)
         return State(np.zeros((arms, 6)), np.array([0.0, 1.0]), no_pulls(arms), run, np.zeros(4, dtype=np.uint64))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        arms = by_column(state.arms, {COUNT: COUNTS, ENTROPY: ANYTHING, WEIGHT: ANYTHING})
-        tried = pulls_range(state, state.arms[:, COUNT] > 0.0)
-        return {"arms": arms, "ends": NUMBERS, "pulls": tried, "run": COUNTS, "rng": ANYTHING}
 
     def counters(self, state: State) -> dict[str, int]:
         """Return the number of rewards outside the given interval."""

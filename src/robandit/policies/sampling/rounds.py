@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.ranges import COUNTS, MOST, Range, by_column
 from robandit.kernel.types import Ints
 from robandit.policies._parts.blocks import two_sum
 from robandit.policies._parts.reward_store import stored_rewards
@@ -42,17 +41,6 @@ def no_rounds(arms: int) -> tuple[Ints, Ints]:
     duels = np.zeros((DUELS, arms), dtype=np.int64)
     duels[DRAWN] = 1
     return clock, duels
-
-
-def rounds_ranges(s: Any) -> dict[str, Range]:
-    """Return the valid ranges of ``clock`` and ``duels``. The first arm of a proposal is allowed."""
-    arms = len(s.allowed)
-    arm, number = Range(0, arms - 1, True), Range(0, arms, True)
-    proposed = Range(0, s.allowed[np.clip(s.clock[CHOICE], 0, arms - 1)], True)
-    clock = {ROUND: COUNTS, LEADER: Range(-1, arms - 1, True), SINCE: COUNTS, LEFT: number}
-    clock |= {PROPOSED: proposed, NEXT: arm, CHOICE: arm, WINNERS: number}
-    flags, drawn = np.array([[1]] * DRAWN), np.array([[MOST]])
-    return {"clock": by_column(s.clock, clock), "duels": Range(0, np.concatenate([flags, drawn]), True)}
 
 
 class Rounds:

@@ -79,6 +79,8 @@ def gamma_ratio(nu: float) -> float:
     Differences of lgamma would lose digits, and compiled code has another lgamma than Python.
     """
     a = 0.5 * nu
+    if a < 0.0:  # only in a file that contradicts itself: the recurrence might never end
+        return math.nan
     if nu < MANY:
         product = 1.0
         while a < ENOUGH:

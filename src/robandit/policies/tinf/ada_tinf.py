@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.ranges import FINITE, Range, by_column
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive
@@ -77,11 +76,6 @@ class Doubling(Leader):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without losses, for rewards of scale 1. The horizon is the policy's parameter, not the argument."""
         return State(*new_state(arms, Q), np.array([1.0, 0.0, getattr(self, "horizon", 1) + 1.0]))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        ledger = {LEVEL: Range(1.0, FINITE.high), SPENT: FINITE, END: Range(2.0, FINITE.high)}
-        return super().ranges(state) | {"ledger": by_column(state.ledger, ledger)}
 
     def counters(self, state: State) -> dict[str, int]:
         """Return the number of skipped rewards, and J, the log of the scale to base 2."""

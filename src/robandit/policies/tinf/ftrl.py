@@ -28,7 +28,6 @@ import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import uniform
-from robandit.kernel.ranges import ANYTHING, COUNTS, FINITE, Range, by_column
 from robandit.kernel.types import Bools, Floats, Ints, UInts
 from robandit.policies._parts.parameters import check_known
 from robandit.policies.assumptions import NONPOSITIVE
@@ -268,22 +267,6 @@ def shift_paused(s: Any, arm: int, amount: float) -> None:
     s.losses[paused] += amount
 
 
-def leader_ranges(s: Any) -> dict[str, Range]:
-    """Return the valid ranges of the fields of `State`. Weights that are up to date are probabilities of the allowed arms."""
-    arms = len(s.allowed)
-    with np.errstate(invalid="ignore"):
-        usable = abs(s.weights.sum() - 1.0) <= 1e-6 and s.weights[np.clip(s.clock[LEAD], 0, arms - 1)] > 0.0
-    fresh = s.clock[FRESH] == 1
-    clock = {FRESH: Range(0, 1 if usable else 0), LEAD: Range(0, arms - 1)}
-    return {
-        "losses": FINITE,
-        "weights": Range(0.0, np.where(s.allowed | (not fresh), 1.0 + 1e-9, 0.0)),
-        "root": by_column(s.root, dict.fromkeys((ROOT, START, TOP), Range(0.0, float(arms))), FINITE),  # `largest_root`
-        "clock": by_column(s.clock, clock, COUNTS),
-        "rng": ANYTHING,
-    }
-
-
 class Leader:
     """Base class of the policies. A subclass defines ``refresh`` and `update`, and ``decide`` if `make_decision` is not enough."""
 
@@ -332,10 +315,6 @@ class Leader:
         else:
             shift_paused(state, arm, -min(relative, 0.0))
             state.losses[arm] += smallest
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        return leader_ranges(state)
 
     def forget_choice(self, state: Any) -> None:
         """Compute the weights again."""

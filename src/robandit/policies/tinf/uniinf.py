@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from robandit.kernel.ranges import FINITE, Range
 from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
@@ -120,10 +119,6 @@ class UniINF(Leader, Policy):
     def init(self, arms: int, horizon: int | None) -> State:
         """Return a state without losses."""
         return State(*new_state(arms, Q), np.array([FIRST_SCALE]), np.zeros((arms, 2)))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        return super().ranges(state) | {"scale": Range(FIRST_SCALE, FINITE.high), "last": FINITE}
 
     @staticmethod
     def refresh(p: Params, s: State) -> None:

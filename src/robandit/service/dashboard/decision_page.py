@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection
 from typing import Any
 
+from robandit.live.engine import SIGNED_COLUMNS
 from robandit.notebook import escaped
 from robandit.service import bodies
 from robandit.service.dashboard.charts import age_text
@@ -35,7 +36,7 @@ async def decision(site: Site, visit: Visit) -> Answer:
 <h1 class="title">Decision <code>{escaped(id)}</code></h1>
 {_story(made, experiment.settings.unit, _reason(made, minimize=experiment.settings.minimize))}
 <h2>What was known then</h2>
-{_arms(made, (*experiment.bandit.policy.signed_columns, "threshold"), experiment.settings.unit)}
+{_arms(made, (*SIGNED_COLUMNS, "threshold"), experiment.settings.unit)}
 <p class="note">The arms right before the decision, with the policy's own numbers. Version {escaped(made.version)} decided;
 the numbers are computed again from the log. The policy's estimate of a mean is not the trimmed mean of the experiment's page.</p>
 <h2>Context</h2>{_context(made.context)}
