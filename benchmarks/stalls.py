@@ -310,10 +310,10 @@ def page(found: list[Measured], seconds: float) -> str:
 
 {chr(10).join([title, rule, *lines])}
 
-*held*: the longest step of the event loop while the call was answered, in processor time. *bytes*: of the body, or of the path if there
-is none. */healthz*: the longest answer to a probe beside the call, in wall time; *others*: the same for a GET and a decision of
-another experiment; *without*: /healthz in the half second before. Long batches take effect in slices of 3 ms, with other calls in
-between. Policies have no compiled code at first.
+*held*: the longest step of the event loop while the call was answered, in processor time. *bytes*: of the body, or of the path if
+there is none. */healthz*: the longest answer to a probe beside the call, in wall time; *others*: the same for a GET and a decision
+of another experiment; *without*: /healthz in the half second before. Long batches take effect in slices of 3 ms, with other calls
+in between. Policies have no compiled code at first.
 
 Written by `python benchmarks/stalls.py`, which prints every call, in {seconds:.0f} seconds on {os.cpu_count()} shared cores \
 ({processor_name()}; load {load:.0f}).

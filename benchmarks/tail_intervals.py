@@ -99,7 +99,8 @@ def main() -> None:
         'How often the 95 % interval of `tail_index(x, method="gpd")` contains the true index of the right tail.',
         "[The report of `robandit diagnose`](../explanation/diagnose.md#how-heavy-are-the-tails) explains the estimate.",
         "",
-        f"| law | index | covers: n = {sizes} | median ends, n = {SHOWN:,} | may be light, n = {SHOWN:,} | Hill covers, n = {SHOWN:,} |",
+        f"| law | index | covers: n = {sizes} | median ends, n = {SHOWN:,} | may be light, n = {SHOWN:,} | "
+        f"Hill covers, n = {SHOWN:,} |",
         "|" + "---|" * (5 + len(SAMPLES)),
     ]
     for name, index, draw in LAWS:
