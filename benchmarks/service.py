@@ -154,6 +154,8 @@ def details(found: Loads) -> list[list[str]]:
     lines = []
     for name, title in titles.items():
         for server, each in getattr(found, name).items():
+            if server == OFF:  # it only sets the goals
+                continue
             processor = " + ".join(f"{part * 1e6:,.0f}" for part in (each.per_request, each.database, each.client))
             cells = [f"{each.rate:,.0f}", processor, f"{each.per_commit:.0f}", f"{each.p50 * 1e3:.3g}"]
             lines.append([title, server, *cells, f"{each.p99 * 1e3:.3g}"])
