@@ -202,11 +202,10 @@ def page(found: Loads, disk: Disk, start: Starts, used: Memory, seconds: float) 
     quantiles = f"{len(ordered):,} times during the run (p99: {ms(quantile(ordered, 0.99))})"
     parts = [
         "# The speed of the decision service",
-        f"Written by `make bench-service` in {seconds:.0f} seconds on {os.cpu_count()} shared cores ({machine}; load average at "
-        f"the end {os.getloadavg()[0]:.1f}). A goal that is missed in one run and met in the next is noise.",
+        "Requests per second, latency, recovery and memory of the decision service, compared with the goals.",
+        goals,
         f"F = {ms(flush)} is the median time of an fdatasync after appending 4 KiB to a file beside the databases, "
         f"{quantiles}. *off* is the same server without flushes to the disk.",
-        goals,
         "## Several servers that share PostgreSQL",
         shared,
         "Servers, PostgreSQL and client share two cores, so two replicas can be faster than one only if one leaves a core idle. "
@@ -227,6 +226,8 @@ def page(found: Loads, disk: Disk, start: Starts, used: Memory, seconds: float) 
         f"- Recovery: processor time until ready with {LONG_LOG:,} events and no snapshot, minus that with {SHORT_LOG:,} "
         f"({start.short:.1f} s), per event. Starts: until /readyz answers 200, with compiled policies in the cache.",
         f"- Memory: {memories} each time that all were replaced.",
+        f"- Written by `make bench-service` in {seconds:.0f} seconds on {os.cpu_count()} shared cores ({machine}; load average at "
+        f"the end {os.getloadavg()[0]:.1f}). A goal that is missed in one run and met in the next is noise.",
     ]
     text = "\n\n".join(part if part[0] in "#|" else filled(part) for part in parts) + "\n"
     return text.replace("\n\n- ", "\n- ").replace("measured\n- ", "measured\n\n- ")
