@@ -331,8 +331,8 @@ def page(costs: dict[str, float], findings: dict[str, list[Finding]], versions: 
         "It depends less than requests per second on what else the machine does."
     )
     choice = (
-        "Robandit uses httptools and puts the requests together itself (`src/robandit/service/connection.py`): it ignores upgrades, "
-        "as RFC 9110 (7.8) allows, and limits what it keeps."
+        "Robandit uses httptools and puts the requests together itself (`src/robandit/service/connection.py`): it ignores "
+        "upgrades, as RFC 9110 (7.8) allows, and limits what it keeps."
     )
     question = "What HTTP servers cost per request, and what they make of hostile requests."
     texts = map(filled, (words, choice, notes, intro))
