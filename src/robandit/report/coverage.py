@@ -40,7 +40,7 @@ def grid(frame: pl.DataFrame, n: int, *, width: bool) -> tuple[list[str], list[l
 
 def write_coverage(frame: pl.DataFrame, folder: Path, *, delta: float, trials: int, command: str) -> list[Path]:
     """Write coverage.md, coverage.svg and coverage.csv into a folder, and return their paths."""
-    n = frame["n"].max()
+    n: int = max(frame["n"])
     laws, lines = grid(frame, n, width=True)
     head = f"| estimator | must know | {' | '.join(laws)} |\n|---|---|{'---:|' * len(laws)}"
     parts = [
