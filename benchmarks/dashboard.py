@@ -217,7 +217,8 @@ def main() -> None:
         "Load, viewers and server share the cores."
     )
     shown = table(["figure", "goal", "measured", "met"], [row.cells for row in lines], 2)
-    text = f"# The speed of the dashboard\n\n{filled(about)}\n\n{shown}\n\n{filled(words)}\n"
+    question = "How fresh the dashboard is, and what watching costs."
+    text = f"# The speed of the dashboard\n\n{question}\n\n{shown}\n\n{filled(words)}\n\n{filled(about)}\n"
     PAGE.write_text(text, encoding="utf-8")
     print(text)
 

@@ -130,19 +130,12 @@ def table(rows: list[Row]) -> list[str]:
     ]
 
 
-def versions(results: Mapping[str, list[Row]]) -> list[str]:
-    """Return a table that compares AdaKL-UCB with its first version on each problem, and their geometric means."""
-    columns = [f"{name}: first version | now" for name in ("mean %", "95 % quantile %", "worst %", "lost %")]
-    lines = [f"| problem | ratio of means | {' | '.join(columns)} |", "| --- " * 10 + "|"]
-    ratios = []
-    for name, rows in results.items():
-        by_name = {row.name: row for row in rows}
-        old, new = by_name[FIRST_VERSION.name], by_name[OURS.name]
-        ratios.append(new.mean / old.mean)
-        pairs = [(old.mean, new.mean), (old.high, new.high), (old.shares.max(), new.shares.max()), (old.lost, new.lost)]
-        cells = [f"{100 * a:.3g} | {100 * b:.3g}" for a, b in pairs]
-        lines.append(f"| {name} | {ratios[-1]:.2f} | {' | '.join(cells)} |")
-    return [*lines, "", f"Geometric mean of the ratios: {geometric(ratios):.3f}."]
+def write_details(name: str, sections: list[str]) -> Path:
+    """Write the regret of every policy on every problem to build/NAME.md, and return its path."""
+    path = RESULTS.parent.parent / "build" / f"{name}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+    return path
 
 
 def geometric(ratios: list[float]) -> float:

@@ -193,8 +193,12 @@ def main() -> None:
         "Slow drift": ("5,000 rewards before the drift.", slow_drift()),
         "Speed": (f"Best of 9 runs, processor time, one core. numpy.exp takes {base:.1f} ns per value.", speed),
     }
-    text = ["# The drift detector, measured", "", "Written by `python benchmarks/drift_detector.py`."]
-    text += ["[What the detector does and guarantees](../explanation/drift.md) explains the terms.", ""]
+    text = [
+        "# The drift detector, measured",
+        "",
+        "False alarms, delays and speed of [the drift detector](../explanation/drift.md).",
+    ]
+    text += ["Written by `python benchmarks/drift_detector.py`.", ""]
     for title, (about, lines) in parts.items():
         text += [f"## {title}", "", about, "", *lines, ""]
     PAGE.write_text("\n".join(text), encoding="utf-8")

@@ -331,10 +331,12 @@ def page(costs: dict[str, float], findings: dict[str, list[Finding]], versions: 
         "It depends less than requests per second on what else the machine does."
     )
     choice = (
-        "Robandit 0.2 ran on uvicorn with httptools. Version 0.3 keeps this parser and puts the requests together itself "
-        "(`src/robandit/service/connection.py`): it ignores upgrades, as RFC 9110 (7.8) allows, and limits what it keeps."
+        "Robandit uses httptools and puts the requests together itself (`src/robandit/service/connection.py`): it ignores "
+        "upgrades, as RFC 9110 (7.8) allows, and limits what it keeps."
     )
-    parts = ["# The HTTP front", filled(intro), table(["", *short], lines, 1), *map(filled, (words, notes, choice))]
+    question = "What HTTP servers cost per request, and what they make of hostile requests."
+    texts = map(filled, (words, choice, notes, intro))
+    parts = ["# The HTTP front", question, table(["", *short], lines, 1), *texts]
     return "\n\n".join(parts) + "\n"
 
 

@@ -352,8 +352,6 @@ def page(checks: Sequence[Check], following: float, seconds: float) -> str:
     titles = ["cost", "measured at", "line", "checked at", "predicted", "measured", "difference"]
     parts = [
         "# The growth of the decision service: predicted and measured",
-        f"Written by `python benchmarks/growth.py` in {seconds:.0f} seconds on {os.cpu_count()} shared cores ({machine}; load "
-        f"average at the end {os.getloadavg()[0]:.1f}). [How the service grows](../explanation/growth.md) explains the model.",
         "Each cost is measured at two small sizes. The line through both predicts the cost at a larger size, which is also "
         "measured. Processor times include user and system time of all threads and processes.",
         table(titles, [check.cells for check in checks], 2),
@@ -365,8 +363,9 @@ def page(checks: Sequence[Check], following: float, seconds: float) -> str:
         "## What follows from the lines",
         plan(checks, following),
         "A decision and its reward are two events. The server creates the ids, and there are no contexts. The rate is constant "
-        "over the day. Commits are assumed to take 5 ms, one after the other, so there are at most 200 per second. Other programs "
-        "ran on this machine.",
+        "over the day. Commits are assumed to take 5 ms, one after the other, so there are at most 200 per second.",
+        f"Written by `python benchmarks/growth.py` in {seconds:.0f} seconds on {os.cpu_count()} shared cores ({machine}; load "
+        f"average at the end {os.getloadavg()[0]:.1f}). [How the service grows](../explanation/growth.md) explains the model.",
     ]
     return "\n\n".join(part if part[0] in "#|" else filled(part) for part in parts) + "\n"
 

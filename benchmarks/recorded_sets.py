@@ -2,9 +2,9 @@
 
 The first set is the example that ships with Robandit. FOLDER has the others, one folder per set with a file data.parquet (columns
 ``arm`` and ``reward``, which is maximised); by default it is ../shared/data beside the project. If it is missing, only the example
-is played. With the default folder and all its sets, writes docs/results/recorded.md; otherwise prints the page. 200 replications
-of eight sets take about two minutes on two cores. Rewards are drawn with replacement, so the mean of each arm is known, and so is
-the regret.
+is played. With the default folder and all its sets, writes docs/results/recorded.md, and build/recorded.md with every policy on
+every set; otherwise prints both. 200 replications of eight sets take about two minutes on two cores. Rewards are drawn
+with replacement, so the mean of each arm is known, and so is the regret.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 
 import robandit as rb
-from decisions import UNINFORMED, Row, counts, left_out, play, summary, table, versions
+from decisions import OURS, UNINFORMED, Row, counts, left_out, play, summary, table, write_details
 from robandit.policies.base import Policy
 from robandit.wording import counted
 
@@ -65,36 +65,53 @@ def main() -> None:
     page = [
         "# Recorded rewards",
         "",
-        f"Regret in per cent of uniform play (arms chosen at random) on {counted(len(sets), 'set')} of recorded rewards, which "
-        f"are drawn with replacement. T = {HORIZON:,}, seed {SEED}. All policies play the same rewards, and are "
-        "told nothing about them. Policies with a scale keep its default of 1. A run is lost if its regret is above half of "
-        f"uniform play's. {counts(replications)} {left_out()} Written by `python benchmarks/recorded_sets.py`.",
-        "",
-        "The sets are public data. The first one ships with Robandit; the others are not part of the repository, and the command "
-        "without them prints the page of the first one. Rewards are minus the cost, latency or delay.",
-        "",
-        *(f"- **{name}**: {SOURCES.get(name, 'a set of your own')}." for name in sets),
-        "",
-        "## All sets",
+        f"Regret in per cent of uniform play (arms chosen at random) on {counted(len(sets), 'set')} of recorded rewards, by "
+        "policies that are told nothing.",
         "",
         *summary(results, POLICIES),
         "",
-        "## AdaKL-UCB and its first version",
+        f"Rewards are drawn with replacement, T = {HORIZON:,}, seed {SEED}; all policies play the same. Policies with a scale keep "
+        "its default of 1. A run is lost if its regret is above half of uniform play's. "
+        f"{counts(replications)} {left_out()} Written by `python benchmarks/recorded_sets.py`, which also writes "
+        "`build/recorded.md`: every policy on every set.",
         "",
-        *versions(results),
+        "## AdaKL-UCB on each set",
         "",
-        "## Each set",
+        *ours(results),
+        "",
+        "Rewards are minus the cost, latency or delay. The sets are public; only the first one ships with Robandit, and the "
+        "command without the others prints its page.",
+        "",
+        *(f"- **{name}**: {SOURCES.get(name, 'a set of your own')}." for name in sets),
         "",
     ]
-    for name, rows in results.items():
-        about = f"K = {sets[name].arms}. Uniform play: {sets[name].uniform_regret(HORIZON):,.4g}."
-        page += [f"### {name}", "", about, "", *table(rows), ""]
+    details = [section(name, sets[name], rows) for name, rows in results.items()]
     if folder != SHARED or set(sets) != set(SOURCES):
-        print("\n".join(page))
+        print("\n".join([*page, *details]))
         return
     path = ROOT / "docs" / "results" / "recorded.md"
     path.write_text("\n".join(page), encoding="utf-8")
-    print(f"written: {path}")
+    print(f"written: {path} and {write_details('recorded', details)}")
+
+
+def ours(results: dict[str, list[Row]]) -> list[str]:
+    """Return a table of AdaKL-UCB on each set."""
+    lines = [
+        "| set | mean % | median % | 95 % quantile % | worst % | lost % | rank | UCB1: mean % |",
+        "| --- " * 8 + "|",
+    ]
+    for name, rows in results.items():
+        by_name = {row.name: row for row in rows}
+        row = by_name[OURS.name]
+        rank = f"{rows.index(row) + 1} of {len(rows)}"
+        lines.append(f"| {name} | {row.cells()} | {rank} | {100.0 * by_name['UCB1'].mean:.3g} |")
+    return lines
+
+
+def section(name: str, problem: rb.Problem, rows: list[Row]) -> str:
+    """Return a set's section: its number of arms and its table."""
+    about = f"K = {problem.arms}. Uniform play: {problem.uniform_regret(HORIZON):,.4g}."
+    return "\n".join([f"### {name}", "", about, "", *table(rows)])
 
 
 if __name__ == "__main__":

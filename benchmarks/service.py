@@ -154,10 +154,11 @@ def details(found: Loads) -> list[list[str]]:
     lines = []
     for name, title in titles.items():
         for server, each in getattr(found, name).items():
-            probes = " / ".join(f"{value * 1e3:.1f}" for value in each.probes or ())
+            if server == OFF:  # it only sets the goals
+                continue
             processor = " + ".join(f"{part * 1e6:,.0f}" for part in (each.per_request, each.database, each.client))
             cells = [f"{each.rate:,.0f}", processor, f"{each.per_commit:.0f}", f"{each.p50 * 1e3:.3g}"]
-            lines.append([title, server, *cells, f"{each.p99 * 1e3:.3g}", probes])
+            lines.append([title, server, *cells, f"{each.p99 * 1e3:.3g}"])
     return lines
 
 
@@ -190,7 +191,6 @@ def page(found: Loads, disk: Disk, start: Starts, used: Memory, seconds: float) 
             "events/commit",
             "p50, ms",
             "p99, ms",
-            "/healthz p50 / p99 / max, ms",
         ],
         details(found),
         2,
@@ -202,38 +202,32 @@ def page(found: Loads, disk: Disk, start: Starts, used: Memory, seconds: float) 
     quantiles = f"{len(ordered):,} times during the run (p99: {ms(quantile(ordered, 0.99))})"
     parts = [
         "# The speed of the decision service",
-        f"Written by `make bench-service` in {seconds:.0f} seconds on {os.cpu_count()} shared cores ({machine}; load average at "
-        f"the end {os.getloadavg()[0]:.1f}). A goal that is missed in one run and met in the next is noise.",
+        "Requests per second, latency, recovery and memory of the decision service, compared with the goals.",
+        goals,
         f"F = {ms(flush)} is the median time of an fdatasync after appending 4 KiB to a file beside the databases, "
         f"{quantiles}. *off* is the same server without flushes to the disk.",
-        goals,
         "## Several servers that share PostgreSQL",
         shared,
-        "Servers, PostgreSQL and client share the same two cores. So two replicas can be faster than one only if one leaves a core "
-        "idle; on separate machines, they do not compete for cores. The processor time per request in the next table does not "
-        "depend on this: [how the service grows](../explanation/growth.md) uses it.",
+        "Servers, PostgreSQL and client share two cores, so two replicas can be faster than one only if one leaves a core idle. "
+        "The processor time per request does not depend on this: [how the service grows](../explanation/growth.md) uses it.",
         "## Each load",
         loads,
         "*us/request*: processor time per request (user and system, all threads and processes). "
         f"A request of a batch has {BATCH} items.",
         "## How it was measured",
-        "- Server and client are processes on the same machine and talk over the loopback interface. The server checks a key "
-        "in every call. The experiment has ten arms, the default policy and rewards with a Pareto tail of 1.5.",
-        "- Each connection makes a decision, then sends the reward of that decision, and so on; batches do the same. It sends the "
-        'next request when the last one is answered. The server creates the ids, except in "with ids of the client".',
-        "- The servers are measured in turn. Figures are medians over the rounds, after one unmeasured round.",
-        "- PostgreSQL runs with its default settings, including flushes. The single replica and the two replicas use separate "
-        "databases. Connections are assigned to the two replicas alternately, as by a load balancer, so both serve each "
-        f"experiment, except in {SORTED.strip()!r}.",
-        "- A reader is a process that reads the experiment and its newest 100 events repeatedly. This takes processor time, so "
-        "the rate of writes is compared with the rate while the reader reads a separate database.",
-        f"- /healthz is called every {PROBE_EVERY * 1e3:.0f} ms on a separate connection. The goal applies to the longest call of "
-        "a round, as the median over the rounds; the table of loads has quantiles and the maximum over all rounds.",
-        f"- Recovery is the processor time until a server is ready with a log of {LONG_LOG:,} events and no snapshot, minus that "
-        f"with {SHORT_LOG:,} events ({start.short:.1f} s), per event. Starts are measured from the start of the process until "
-        "/readyz answers 200, with compiled policies in the cache.",
-        f"- Memory is the resident memory of a server: {memories} each time that all of them were rewarded and replaced "
-        "by as many new ones.",
+        "- Server and client talk over the loopback interface. Every call has a key. Ten arms, the default policy, a Pareto tail "
+        "of 1.5.",
+        "- Each connection makes a decision, then sends its reward, and so on, one request at a time. Servers are measured in "
+        "turn; figures are medians over the rounds, after one unmeasured round.",
+        "- PostgreSQL has its default settings, including flushes. Connections alternate between two replicas, except in "
+        f"{SORTED.strip()!r}. A reader reads the experiment and its newest 100 events repeatedly.",
+        f"- /healthz is called every {PROBE_EVERY * 1e3:.0f} ms on a separate connection; its goal is the median over the rounds "
+        "of the longest call.",
+        f"- Recovery: processor time until ready with {LONG_LOG:,} events and no snapshot, minus that with {SHORT_LOG:,} "
+        f"({start.short:.1f} s), per event. Starts: until /readyz answers 200, with compiled policies in the cache.",
+        f"- Memory: {memories} each time that all were replaced.",
+        f"- Written by `make bench-service` in {seconds:.0f} seconds on {os.cpu_count()} shared cores ({machine}; load average at "
+        f"the end {os.getloadavg()[0]:.1f}). A goal that is missed in one run and met in the next is noise.",
     ]
     text = "\n\n".join(part if part[0] in "#|" else filled(part) for part in parts) + "\n"
     return text.replace("\n\n- ", "\n- ").replace("measured\n- ", "measured\n\n- ")

@@ -50,6 +50,8 @@ its status.
 | status | code | when, and what to do |
 | --- | --- | --- |
 {problems}
+
+Every call that needs a key can fail with {common}. The calls below name their other problems.
 """
 
 
@@ -57,6 +59,7 @@ def markdown() -> str:
     """Return the page."""
     known = interface()
     calls = [call for topic in known.topics.values() for call in topic]
+    common = {code for code in CODES if all(code in call.problems for call in calls if call.scope)}
     parts = [
         HEAD.format(
             scopes=_lines(f"| `{scope}` | {about} |" for scope, about in known.scopes.items()),
@@ -65,24 +68,25 @@ def markdown() -> str:
                 for call in calls
             ),
             problems=_lines(f"| {status} | `{code}` | {about} |" for code, (status, about) in CODES.items()),
+            common=_codes(code for code in CODES if code in common),
         )
     ]
     for topic, chosen in known.topics.items():
-        parts += [f"## Calls: {topic[0].lower()}{topic[1:]}\n", *map(_call, chosen)]
+        parts += [f"## Calls: {topic[0].lower()}{topic[1:]}\n", *(_call(call, common) for call in chosen)]
     parts.append("## Types in answers\n")
     for kind in sorted(known.types, key=lambda each: each.name):
-        parts.append(f"### {kind.name}\n\n{kind.about}\n\n{_table(kind.fields, 'field')}\n")
+        parts.append(f"### {kind.name}\n\n{kind.about}\n\n{_fields(kind.fields)}\n")
     return "\n".join(parts)
 
 
-def _call(call: Call) -> str:
+def _call(call: Call, common: set[str]) -> str:
     needs = f"Needs the scope `{call.scope}`." if call.scope else "Needs no key."
     parts = [f"### {_title(call)}", _wrapped(" ".join(filter(None, (f"{call.title}.", call.about, needs))))]
-    parts += [_table([field for field in call.parameters if not field.required], "query")]
-    parts += [_table(call.fields, "body", required=True), _replies(call.replies)]
-    codes = ", ".join(f"{CODES[code].status} `{code}`" for code in call.problems)
+    parts += [_fields([field for field in call.parameters if not field.required], "Query")]
+    parts += [_fields(call.fields, "Body", required=True), _replies(call.replies)]
+    codes = _codes(code for code in call.problems if code not in common)
     key = ' -H "Authorization: Bearer $KEY"' if call.scope else ""
-    parts += [_wrapped(f"Problems: {codes}."), f"```sh\ncurl{key} {call.example}\n```"]
+    parts += [_wrapped(f"Problems: {codes}.") if codes else "", f"```sh\ncurl{key} {call.example}\n```"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -91,18 +95,23 @@ def _replies(replies: Iterable[Reply]) -> str:
     for reply in replies:
         media = ", ".join(f"`{each}`" for each in reply.body.split(", "))
         body = media if "/" in reply.body else _link(reply.body) if reply.body else "no body"
-        rows.append(f"| {reply.status} | {body} | {reply.about} |")
-    return f"| answer | body | |\n| --- | --- | --- |\n{_lines(rows)}"
+        rows.append(f"- {reply.status}, {body}: {reply.about}")
+    return f"Answer:\n\n{_lines(rows)}"
 
 
-def _table(fields: Iterable[Field], head: str, *, required: bool = False) -> str:
+def _codes(codes: Iterable[str]) -> str:
+    return ", ".join(f"{CODES[code].status} `{code}`" for code in codes)
+
+
+def _fields(fields: Iterable[Field], head: str = "", *, required: bool = False) -> str:
     rows = []
     for field in fields:
-        kind = kind_of(field.schema, _link, lambda text: text.replace("|", r"\|"))
+        kind = kind_of(field.schema, _link, str)
         default = default_of(field) if required else ""
         mark = " (required)" if required and field.required else ""
-        rows.append(f"| `{field.name}`{mark} | {kind}{f'; default `{default}`' if default else ''} | {field.about} |")
-    return f"| {head} | type | |\n| --- | --- | --- |\n{_lines(rows)}" if rows else ""
+        kind = f"{kind}; default `{default}`" if default else kind
+        rows.append(f"- `{field.name}`{mark}: {kind}. {field.about}".rstrip())
+    return _lines([f"{head}:\n" if head else "", *rows]).lstrip("\n") if rows else ""
 
 
 def _title(call: Call) -> str:

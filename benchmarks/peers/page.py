@@ -30,20 +30,16 @@ REPLAY_ONLY = ("mabwiser",)  # the simulator replays a log: a different task
 LONGEST = max(heavy.HORIZONS)
 
 NOTES = {
-    "robandit": "Each reward is checked, counted and recorded for `diagnose`. `simulate` draws rewards and records the regret at "
-    "about 50 checkpoints, not at each pull.",
-    "python": "Lists, no checks, no library: ten minutes of work.",
-    "pymab": "Compiled backend in both columns. `select_action` breaks ties with the caller's generator. `Experiment` stores every "
-    'action and reward; rewards are drawn for the chosen arm only (`reward_coupling="independent"`).',
-    "river": "`UCB(delta=1)`; arms may be any labels, and each has a statistics object. `bandit.evaluate` runs on river's own "
-    "testbed with ten Gaussian arms, without Gymnasium's wrappers, and yields a dictionary per round.",
-    "smpybandits": "`UCB` computes all indices in one NumPy expression and breaks ties at random. `Evaluator` runs with "
-    "`moreAccurate=False`, so that it stores less. It has no policy for heavy tails.",
-    "coba": "`BanditUCBLearner` is UCB1-Tuned, which also computes variances; coba has no plain UCB1. It is made for contextual "
-    "bandits and returns probabilities. `SequentialCB` on a `LambdaSimulation` draws a reward for all ten arms in each round.",
-    "mabwiser": "`UCB1(alpha=1)`, made for batches: one `partial_fit` per reward is its slowest use. Its `Simulator` replays a log "
-    "in batches of one and learns from the log's decisions, not from its own. That is a different task, so the table omits it. "
-    "Logging is switched off.",
+    "robandit": "Rewards are checked, counted and recorded. `simulate` records the regret at about 50 checkpoints.",
+    "python": "Lists, no checks, no library.",
+    "pymab": "Compiled backend. `Experiment` stores every action and reward, and draws rewards for the chosen arm only "
+    '(`reward_coupling="independent"`).',
+    "river": "`UCB(delta=1)`. `bandit.evaluate` runs on river's own testbed with ten Gaussian arms, without Gymnasium's wrappers.",
+    "smpybandits": "`UCB` breaks ties at random. `Evaluator` runs with `moreAccurate=False`, so that it stores less.",
+    "coba": "`BanditUCBLearner` is UCB1-Tuned; coba has no plain UCB1. `SequentialCB` on a `LambdaSimulation` draws a reward for "
+    "all ten arms in each round.",
+    "mabwiser": "`UCB1(alpha=1)`, made for batches: one `partial_fit` per reward is its slowest use. The table omits its "
+    "`Simulator`, which learns from the decisions of a log.",
 }
 
 
@@ -299,69 +295,52 @@ class Report(NamedTuple):
         same = "chose the same arms" if self.same_arms else "did NOT choose the same arms"
         return f"""# Speed against peers
 
-Written by `make bench-peers`. It installs pinned versions of the peers from the package index into temporary environments and
-measures all of them in one run on one machine: {processor()}, {platform.system()}, Python {platform.python_version()}.
-
 {self.short()}
 
-*live*: choose an arm and report its reward, {workload.ROUNDS:,} rounds per run. *simulated*: the library's own simulator plays
-UCB1. *slower*: Robandit's rate divided by this one.
+Written by `make bench-peers`, which installs pinned versions of the peers into temporary environments and measures all in one run:
+{processor()}, {platform.system()}, Python {platform.python_version()}. *live*: choose an arm and report its reward, \
+{workload.ROUNDS:,} rounds per run. *simulated*: the library's own simulator plays UCB1.
+*slower*: Robandit's rate divided by this one.
 
 {self.goal_table()}
 
+## AdaR-UCB against NumPy
+
+No peer has a policy for heavy tails, so the comparison is with a direct implementation of the paper in NumPy and SciPy
+(`benchmarks/peers/adar_numpy.py`), which solves each arm's threshold again in each round. Ten arms, negated Pareto rewards with
+tail index {heavy.TAIL:g}; processor time of one run of T pulls. On the same rewards, {heavy.CHECKED:,} pulls, both {same}.
+
+{self.heavy_table()}
+
+## Estimators
+
+Processor time of one call on a sample from Student's t with 3 degrees of freedom: ours / theirs, and the ratio theirs over ours.
+
+{self.estimator_table()}
+
+The intervals of SciPy and statsmodels are asymptotic and need a symmetric law; Robandit's hold for finite n.
+`adaptive_trimmed_mean` needs no moments and returns an upper bound under truncated non-positivity (timed with `warn=False`);
+`catoni_mean` and `median_of_means` need the variance. `bootstrap` (BCa, 9,999 resamples) runs only on the smallest sample.
+Measured coverage: [Coverage and width of the estimators](../estimators/coverage.md).
+
 ## How it was measured
 
-- Times are processor times on one thread; thread pools of numerical libraries are limited to one thread. Each peer runs in its own
-  process, after one unmeasured call. Processes run in turn, never at the same time. Each figure is the best of three tries.
-- {load()} Load slows everything, so ratios are more reliable than rates.
-- Import and compilation time is excluded. Robandit compiles a policy when it is first used and caches it on disk. With an empty
-  cache, compilation took, in processor time: {compiled}. Shared steps are compiled once and count for the first policy.
-- Live, all libraries get the same table of Bernoulli rewards with means {workload.MEANS[0]:g}, {workload.MEANS[1]:g} to
-  {workload.MEANS[-1]:.2f}. The similar mean rewards below confirm this; coba's UCB1-Tuned explores less.
-- Each library is used through its public interface, in the fastest fair way that we found. If you know a faster one, tell us.
+- Processor times on one thread, the best of three tries after one unmeasured call; each peer in its own process, in turn.
+- {load()} Ratios are more reliable than rates.
+- Import and compilation are excluded. With an empty cache, compilation took, in processor time: {compiled}.
+- Live, all libraries get the same Bernoulli rewards with means {workload.MEANS[0]:g}, {workload.MEANS[1]:g} to \
+{workload.MEANS[-1]:.2f}; similar mean rewards confirm this.
+- Each library is used through its public interface, in the fastest fair way that we found.
 
 {table(["", "versions", "mean reward, live"], peers)}
-
-## What each loop does besides UCB1
 
 {notes}
 
 MABWiser's simulator plays {self._rate("mabwiser", "simulated")} million rounds per second.
 With {workload.ROUNDS:,} rewards in one batch, MABWiser {batch}.
-SMPyBandits is unchanged, but uses names that Python, NumPy and SciPy have removed. They were restored before its import:
-{restored}.
+For SMPyBandits, names that Python, NumPy and SciPy have removed were restored: {restored}.
 
 Not measured:
 
 {chr(10).join(self.unmeasured())}
-
-## AdaR-UCB against NumPy
-
-No peer has AdaR-UCB or another policy for heavy tails. The comparison is therefore with a direct implementation of the paper,
-`benchmarks/peers/adar_numpy.py`: it keeps all rewards in arrays and solves each arm's threshold again in each round, with SciPy's
-`brentq`. Ten arms, negated Pareto rewards with tail index {heavy.TAIL:g}; processor time of one run of T pulls. The time includes
-drawing rewards, except for `Bandit`, which reads them from a table. NumPy was run once.
-
-{self.heavy_table()}
-
-On the same rewards, {heavy.CHECKED:,} pulls, Robandit's `Bandit` with `AdaRUCB` and the NumPy implementation {same}. NumPy's
-time grows faster than T, because each round processes all rewards again; Robandit's does not.
-
-## Estimators
-
-Processor time of one call on a sample from Student's t with 3 degrees of freedom: ours / theirs, and the ratio theirs over ours
-(below 1: ours is slower).
-
-{self.estimator_table()}
-
-The estimators differ, but answer the same kind of question: a robust location, most with a 95 % interval. The differences:
-
-- SciPy and statsmodels trim a tenth at each end, or use Huber's function with an estimated scale. Their intervals are asymptotic,
-  and cover the mean only if the law is symmetric.
-- Robandit's bounds hold for finite n. `adaptive_trimmed_mean` needs no moments and returns an upper bound, under truncated
-  non-positivity, from a random split of the sample; it is timed with `warn=False`, without its test of this assumption.
-  `catoni_mean` and `median_of_means` need the variance.
-- `bootstrap` (BCa, 9,999 resamples) runs only on the smallest sample, because its jackknife processes n² values.
-
-Measured coverage of the intervals: [Coverage and width of the estimators](../estimators/coverage.md).
 """

@@ -111,7 +111,6 @@ def test_links_lead_somewhere(path):
     ("page", "source", "language"),
     [
         ("how-to/add-a-policy.md", "examples/custom_policy.py", "py"),
-        ("how-to/production.md", "examples/production.py", "py"),
         ("explanation/heavy-tails.md", "docs/figures/worst-seed.txt", "text"),
         ("explanation/adar-in-pictures.md", "docs/figures/regret.txt", "text"),
     ],

@@ -40,18 +40,17 @@ def grid(frame: pl.DataFrame, n: int, *, width: bool) -> tuple[list[str], list[l
 
 def write_coverage(frame: pl.DataFrame, folder: Path, *, delta: float, trials: int, command: str) -> list[Path]:
     """Write coverage.md, coverage.svg and coverage.csv into a folder, and return their paths."""
+    n: int = max(frame["n"])
+    laws, lines = grid(frame, n, width=True)
+    head = f"| estimator | must know | {' | '.join(laws)} |\n|---|---|{'---:|' * len(laws)}"
     parts = [
         "# Coverage and width of the estimators",
-        f"Written by `{command}`. A cell has the share of {trials:,} samples, in %, whose interval contained the true mean, and "
-        f"the median half-width in parentheses. For one-sided bounds it is the bound minus the mean (< 0 on failure). "
-        f"{legend(delta)}",
+        f"A cell has the share of {trials:,} samples of n = {n:,} values, in %, whose interval contained the true mean, and the "
+        "median half-width in parentheses. For one-sided bounds it is the bound minus the mean (< 0 on failure).",
+        head + "".join(f"\n| {' | '.join(line)} |" for line in lines),
+        f"{legend(delta)} The figure and coverage.csv have all sizes. Written by `{command}`.",
         "![Coverage of each estimator on each law](coverage.svg)",
     ]
-    for n in frame["n"].unique(maintain_order=True):
-        laws, lines = grid(frame, n, width=True)
-        parts.append(f"## n = {n:,}")
-        head = f"| estimator | must know | {' | '.join(laws)} |\n|---|---|{'---:|' * len(laws)}"
-        parts.append(head + "".join(f"\n| {' | '.join(line)} |" for line in lines))
     contents = {
         "coverage.md": ("\n\n".join(parts) + "\n").encode(),
         "coverage.svg": draw_coverage(frame),
