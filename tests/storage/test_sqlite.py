@@ -197,7 +197,7 @@ def test_a_commit_does_not_wait_for_a_reader(store):
 
 def test_a_reader_cannot_write(store):
     with reading(store) as reader, pytest.raises(apsw.ReadOnlyError):
-        reader._run("DELETE FROM experiment")
+        reader._db.execute("DELETE FROM experiment")
 
 
 def test_a_reader_of_a_missing_file_is_refused(path):
