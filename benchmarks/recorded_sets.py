@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 
 import robandit as rb
-from decisions import UNINFORMED, Row, counts, left_out, play, summary, table, versions
+from decisions import UNINFORMED, Row, counts, left_out, play, summary, table
 from robandit.policies.base import Policy
 from robandit.wording import counted
 
@@ -78,10 +78,6 @@ def main() -> None:
         "## All sets",
         "",
         *summary(results, POLICIES),
-        "",
-        "## AdaKL-UCB and its first version",
-        "",
-        *versions(results),
         "",
         "## Each set",
         "",

@@ -1,7 +1,7 @@
 """Play all policies on the heavy suite: ``python benchmarks/suite.py [REPLICATIONS]`` writes docs/results/heavy.md.
 
-200 replications take about twenty minutes on two cores. The first tables compare the policies that know nothing, AdaKL-UCB with
-its first version, and AdaKL-UCB with the others; the rest lists the regret of every policy, relative to choosing arms at random.
+200 replications take about twenty minutes on two cores. The first tables compare the policies that know nothing, and
+AdaKL-UCB with the others; the rest lists the regret of every policy, relative to choosing arms at random.
 ``robandit compare --problem heavy/latency --policy AdaKLUCB --replications 200 --seed 2024`` reproduces a row.
 """
 
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import robandit as rb
-from decisions import OURS, UNINFORMED, Row, counts, play, summary, table, versions
+from decisions import OURS, UNINFORMED, Row, counts, play, summary, table
 from robandit.policies.base import Policy
 from robandit.suites import Task
 
@@ -98,10 +98,6 @@ def main() -> None:
         "## Policies that know nothing",
         "",
         *summary(by_task, UNINFORMED),
-        "",
-        "## AdaKL-UCB and its first version",
-        "",
-        *versions(by_task),
         "",
         "## AdaKL-UCB and the others",
         "",

@@ -97,17 +97,17 @@ def test_a_number_that_would_become_an_invalid_index_is_named(policy, name, plac
     )
 
 
-@pytest.mark.parametrize("schedule", ["adaptive", "practical"])
+@pytest.mark.parametrize("policy", [rb.AdaKLUCB(), rb.AdaKLProved()], ids=repr)
 @pytest.mark.parametrize(("column", "number"), [(0, 1e9), (16, -1.0), (17, 1e150), (18, 0.0), (18, -3.0)])
-def test_a_cluster_that_cannot_be_is_refused(schedule, column, number):
+def test_a_cluster_that_cannot_be_is_refused(policy, column, number):
     """AdaKL-UCB sums rewards far from the first ones about a pivot. (Without a cluster, nothing reads its numbers.)"""
-    bandit = rb.Bandit(["eu", "us"], rb.AdaKLUCB(schedule=schedule), seed=0)
+    bandit = rb.Bandit(["eu", "us"], policy, seed=0)
     rng = np.random.default_rng(0)
     with warnings.catch_warnings(action="ignore"):
         bandit.update_many(["eu"] * 3200, [*rng.normal(size=200), *rng.normal(100.0, 5.0, 3000)])
         bandit.update(bandit.select(), 1.0)
     assert bandit._engine.state.far[0, 0, 16] > 256.0
-    refused(with_number(bandit, "far", (0, 0, column), number), r"in the state of AdaKL-UCB, far\[0, 0, ")
+    refused(with_number(bandit, "far", (0, 0, column), number), rf"in the state of {policy.label}, far\[0, 0, ")
 
 
 def test_a_leader_that_is_not_allowed_is_refused():

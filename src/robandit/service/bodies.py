@@ -22,6 +22,7 @@ from robandit.decisions.settings import (
 from robandit.errors import formatted
 from robandit.hints import unknown
 from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD
+from robandit.policies.default import DEFAULT
 from robandit.service.problems import Problem, Refusal
 
 MOST_ITEMS = 1_000
@@ -83,7 +84,7 @@ class NewExperiment(_Request):
     policy: Annotated[
         str | None,
         Meta(
-            description="The policy, in the notation of specs. null: AdaKLUCB.",
+            description=f"The policy, in the notation of specs. null: {DEFAULT.tag()}.",
             examples=["AdaRUCB", "EpsilonGreedy(epsilon=0.05)"],
         ),
     ] = None

@@ -86,6 +86,7 @@ class Wrapping:
 
     respects_allowed: ClassVar[Any] = _inner("respects_allowed")
     grows: ClassVar[Any] = property(lambda self: growing_fields(self.of))
+    former_fields: ClassVar[Any] = _inner("former_fields")
     columns: ClassVar[Any] = _inner("columns")
     signed_columns: ClassVar[Any] = _inner("signed_columns")
     chance: ClassVar[Any] = _inner("chance")
