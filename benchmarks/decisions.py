@@ -51,6 +51,7 @@ IN_README: list[Policy] = [
     rb.UCB1(),
     rb.EpsilonGreedy(),
     rb.ForceMoM(),
+    rb.AdaKLProved(),
     rb.AdaRUCB(),
 ]
 RESULTS = Path(__file__).parent.parent / "docs" / "results"

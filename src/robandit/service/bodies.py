@@ -12,6 +12,7 @@ from msgspec import Meta
 from robandit.decisions.experiment import LONGEST_ID
 from robandit.decisions.settings import (
     DEFAULT_OPEN,
+    DEFAULT_POLICY,
     LONGEST_NAME,
     LONGEST_UNIT,
     LONGEST_WINDOW,
@@ -22,7 +23,6 @@ from robandit.decisions.settings import (
 from robandit.errors import formatted
 from robandit.hints import unknown
 from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD
-from robandit.policies.default import DEFAULT
 from robandit.service.problems import Problem, Refusal
 
 MOST_ITEMS = 1_000
@@ -84,7 +84,7 @@ class NewExperiment(_Request):
     policy: Annotated[
         str | None,
         Meta(
-            description=f"The policy, in the notation of specs. null: {DEFAULT.tag()}.",
+            description=f"The policy, in the notation of specs. null: {DEFAULT_POLICY}.",
             examples=["AdaRUCB", "EpsilonGreedy(epsilon=0.05)"],
         ),
     ] = None
