@@ -17,14 +17,11 @@ from robandit.kernel.types import Floats
 from robandit.policies.base import Policy
 
 OURS = rb.AdaKLUCB()
-FIRST_VERSION = rb.AdaKLUCB(schedule="practical")
 UNINFORMED: list[Policy] = [  # know nothing, not even the horizon; those with a scale keep its default of 1
     OURS,
-    FIRST_VERSION,
-    rb.AdaKLUCB(schedule="proved"),
+    rb.AdaKLProved(),
     rb.AdaRUCB(),
     rb.AdaRUCB(bonus="tight"),
-    rb.AdaRUCB(bonus="tight", center="median"),
     rb.GaussianTS(),
     rb.DirichletSampling(),
     rb.LBSDA(),
@@ -41,20 +38,20 @@ UNINFORMED: list[Policy] = [  # know nothing, not even the horizon; those with a
     rb.UCBV(),
     rb.ForceMoM(),
 ]
-# Replications, as a share of those of our two versions. Dirichlet sampling is slow: its duels of close arms take time proportional
+# Replications, as a share of those of AdaKL-UCB. Dirichlet sampling is slow: its duels of close arms take time proportional
 # to their rewards.
 OTHERS = 0.5
 SLOW = {rb.DirichletSampling().name: 0.05}
 TOO_SLOW: list[Policy] = [rb.MARS(), rb.RMMUCB()]  # told nothing either, but a run takes T^2 steps or more
 IN_README: list[Policy] = [
     OURS,
-    FIRST_VERSION,
     rb.DirichletSampling(),
     rb.GaussianTS(),
     rb.LBSDA(),
     rb.UCB1(),
     rb.EpsilonGreedy(),
     rb.ForceMoM(),
+    rb.AdaKLProved(),
     rb.AdaRUCB(),
 ]
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
@@ -104,7 +101,7 @@ def play(policies: list[Policy], problem: rb.Problem, horizon: int, replications
 
 def count(policy: Policy, replications: int) -> int:
     """Return the number of replications of a policy: the first ones, so that all policies play the same rewards."""
-    share = 1.0 if policy in (OURS, FIRST_VERSION) else SLOW.get(policy.name, OTHERS)
+    share = 1.0 if policy == OURS else SLOW.get(policy.name, OTHERS)
     return max(1, round(share * replications))
 
 
@@ -112,7 +109,7 @@ def counts(replications: int) -> str:
     """Return a sentence about the numbers of replications."""
     slow = ", ".join(f"{name} the first {max(1, round(share * replications))}" for name, share in SLOW.items())
     others = round(OTHERS * replications)
-    return f"AdaKL-UCB and its first version play {replications} replications, the others the first {others} of them, {slow}."
+    return f"AdaKL-UCB plays {replications} replications, the others the first {others} of them, {slow}."
 
 
 def left_out() -> str:
@@ -181,14 +178,13 @@ def readme_table() -> str:
         "17 problems: regret | mean % | 95 % | lost % |",
         "| --- |" + " ---: |" * 8,
     ]
-    renamed = {OURS.name: "**AdaKL-UCB**", FIRST_VERSION.name: "AdaKL-UCB of version 0.1"}
     for policy in IN_README:
         cells: list[str] = []
         for page in pages:
             row = next(line for line in page.splitlines() if line.startswith(f"| {policy.name} |"))
             _, ratio, mean, high, _, lost = (cell.strip() for cell in row.strip("|").split("|"))
             cells += [f"{ratio}x", mean, high, lost]
-        name = renamed.get(policy.name, policy.name)
+        name = f"**{policy.name}**" if policy == OURS else policy.name
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 import robandit as rb
-from robandit.policies.adar.layout import ROUNDS as ROUNDS_OF_ADAKL
+from robandit.policies.adakl.clipped_index import TAKEN
 from robandit.problems.changing import KINDS
 from robandit.recorded import Table, open_records
 
@@ -108,9 +108,9 @@ class OldClock(rb.Restarting):
     label = "OldClock"
 
     def react(self, state: Any, alarmed: int) -> Any:
-        clock = int(state.clock[ROUNDS_OF_ADAKL])
+        clock = int(state.clock[TAKEN])
         state = super().react(state, alarmed)
-        state.clock[ROUNDS_OF_ADAKL] = clock
+        state.clock[TAKEN] = clock
         return state
 
 

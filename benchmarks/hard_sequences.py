@@ -86,7 +86,7 @@ def slowest(policy: Policy, arms: int, rounds: int = 100_000) -> tuple[Time, flo
 
 def main() -> None:
     for arms, rounds in ((2, 100_000), (10, 100_000), (100, 100_000)):
-        for policy in (rb.AdaKLUCB(), rb.AdaKLUCB(schedule="practical"), rb.AdaRUCB()):
+        for policy in (rb.AdaKLUCB(), rb.AdaKLProved(), rb.AdaRUCB()):
             print(f"{policy.name}, K={arms}, T={rounds:g}: us per round, slowest round, fallbacks")
             for each in times(policy, arms, rounds):
                 print(f"  {each.sequence:<40} {each.mean:8.2f} {each.worst:10.0f} {each.fallbacks:8d}", flush=True)

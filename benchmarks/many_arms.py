@@ -18,8 +18,8 @@ from scipy.special import ndtri
 
 import robandit as rb
 from robandit.kernel.types import Floats
-from robandit.policies.adar import clipped_index
-from robandit.policies.adar.adakl_ucb import FEW, KNOWN, LEAST_TAIL
+from robandit.policies.adakl import clipped_index
+from robandit.policies.adakl.adakl_ucb import FEW, KNOWN, LEAST_TAIL
 from robandit.policies.base import Policy
 
 HORIZON = 10_000
@@ -159,7 +159,6 @@ def print_policies(problems: dict[str, rb.Problem], replications: int) -> None:
     names = [
         "epsilon-greedy",
         "AdaKL-UCB",
-        "version 1",
         "UCB1, sd",
         "UCB1, sd/4",
         "GaussianTS",
@@ -173,7 +172,6 @@ def print_policies(problems: dict[str, rb.Problem], replications: int) -> None:
         policies = [
             rb.EpsilonGreedy(),
             rb.AdaKLUCB(),
-            rb.AdaKLUCB(schedule="practical"),
             rb.UCB1(scale=sd),
             rb.UCB1(scale=sd / 4.0),
             rb.GaussianTS(),

@@ -329,18 +329,16 @@ def figures() -> list[Row]:
     row("AdaR-UCB / full-scan UCB1, K=10, T=1e6", ten[adar] / ten[scan], "x", 0.7)
     row("AdaR-UCB / rewards alone, K=10, T=1e6", ten[adar] / rewards, "x", 4.0)
     row("lazy UCB1 / full-scan UCB1, K=10, T=1e6", ten[lazy] / ten[scan], "x", 1.0)
-    adakl, first_version = rb.AdaKLUCB(), rb.AdaKLUCB(schedule="practical")
-    ten |= {p: per_pull(p, 10, 1_000_000) for p in (adakl, first_version, rb.AdaKLUCB(schedule="proved"))}
-    for policy in (adakl, rb.AdaKLUCB(schedule="proved")):
+    adakl, proved = rb.AdaKLUCB(), rb.AdaKLProved()
+    ten |= {p: per_pull(p, 10, 1_000_000) for p in (adakl, proved)}
+    for policy in (adakl, proved):
         row(f"{policy.name} / full-scan UCB1, K=10, T=1e6", ten[policy] / ten[scan], "x", 5.0)
         row(f"{policy.name}, per pull, T=1e6 / T=1e4", ten[policy] / per_pull(policy, 10, 10_000), "x", 2.0)
-    row("AdaKL-UCB / its first version, K=10, T=1e6", ten[adakl] / ten[first_version], "x", 1.0)
-    hundred: dict[Policy, float] = {p: per_pull(p, 100, 1_000_000) for p in (adar, lazy, scan, adakl, first_version)}
+    hundred: dict[Policy, float] = {p: per_pull(p, 100, 1_000_000) for p in (adar, lazy, scan)}
     row("full-scan UCB1, K=100, T=1e6", hundred[scan], "ns", math.inf)
     row("AdaR-UCB, K=100, T=1e6", hundred[adar], "ns", math.inf)
     row("AdaR-UCB / full-scan UCB1, K=100, T=1e6", hundred[adar] / hundred[scan], "x", 0.2)
     row("lazy UCB1 / full-scan UCB1, K=100, T=1e6", hundred[lazy] / hundred[scan], "x", 0.3)
-    row("AdaKL-UCB / its first version, K=100, T=1e6", hundred[adakl] / hundred[first_version], "x", 1.0)
     short = per_pull(adar, 10, 100_000)
     scanned = per_pull(scan, 10, 100_000)
     row("full-scan UCB1, K=10, T=1e5", scanned, "ns", math.inf)

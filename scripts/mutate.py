@@ -29,8 +29,8 @@ from mutation.forks import Task, run_all
 from mutation.mutants import ROOT, SOURCE, Mutant, all_mutants, sample
 from mutation.session import Coverage, Session, choose_tests, collect, merged
 
-# The other files of the folder are AdaKL-UCB's, except ranges.py, whose tests are not among those below.
-OF_ADAR = ("adar_ucb.py", "centre.py", "centred.py", "layout.py", "trimmed_index.py")
+# The other file of the folder is ranges.py, whose tests are not among those below.
+OF_ADAR = ("adar_ucb.py", "layout.py", "trimmed_index.py")
 SUITES = {  # modules and their tests
     "estimators": (
         sorted(path for path in (SOURCE / "estimators").rglob("*.py") if path.name != "__init__.py"),
@@ -43,7 +43,6 @@ SUITES = {  # modules and their tests
         ],
         [  # the other tests are slow
             "policies/adar/test_adar_ucb_[sv]*.py",
-            "policies/adar/test_centred.py",
             "policies/test_lazy.py",
             "policies/test_late_rewards.py",
         ],

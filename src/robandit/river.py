@@ -10,8 +10,8 @@ from robandit.errors import InvalidInput, formatted
 from robandit.inputs import checked_reward
 from robandit.live.arms import checked_arms
 from robandit.live.bandit import Bandit
-from robandit.policies import AdaKLUCB
 from robandit.policies.base import Policy, check_policy_given
+from robandit.policies.default import DEFAULT
 
 try:
     from river.bandit.base import Policy as _RiverBase
@@ -72,7 +72,7 @@ class RiverPolicy(_RiverBase):
             validation.integer(horizon, "horizon", 1, owner="RiverPolicy")
         validation.seed(seed)
         self.policy, self.horizon, self.seed = policy, horizon, seed
-        self._prepared = (policy or AdaKLUCB()).prepared(horizon)
+        self._prepared = (policy or DEFAULT).prepared(horizon)
         self._bandit: Bandit | None = None
 
     def __repr__(self) -> str:

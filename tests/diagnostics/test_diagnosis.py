@@ -7,13 +7,13 @@ import pytest
 
 import robandit as rb
 from helpers.amount import amount
+from helpers.own_policies import Centred
 from helpers.samples_of import LEFT, RIGHT, SYMMETRIC, drawn
 from robandit.diagnostics.assumption import judge
 from robandit.diagnostics.diagnosis import KeptRewards, diagnose, warning_text
 from robandit.policies import MARS, AdaKLUCB, AdaRUCB
 
 NAMES = [*LEFT, *SYMMETRIC, *RIGHT]
-FIRST_VERSION = AdaKLUCB(schedule="practical")  # assumes truncated non-positivity about the median
 
 
 def kept(*samples, sign=1.0):
@@ -33,7 +33,7 @@ def approx(numbers):
     return pytest.approx(numbers, rel=0.0, abs=0.0, nan_ok=True)
 
 
-POLICIES = [AdaRUCB(), AdaKLUCB(), FIRST_VERSION, MARS(), rb.UCB1()]
+POLICIES = [AdaRUCB(), AdaKLUCB(), Centred(), MARS(), rb.UCB1()]
 PAIRS = [
     pytest.param(name, policy, id=f"{policy.name}-{name}")
     for i, name in enumerate(NAMES)
@@ -64,7 +64,7 @@ def test_costs_are_diagnosed_as_negated_rewards(name, policy):
 
 def test_the_text_is_about_costs():
     cost = -drawn("negated_pareto_1.5", 2000)
-    text = str(diagnose(FIRST_VERSION, kept(cost, cost + 1.0), minimize=True))
+    text = str(diagnose(Centred(), kept(cost, cost + 1.0), minimize=True))
     assert "costs, minimised" in text
     assert "reward" not in text.replace("Take AdaKL-UCB", "")
     assert f"{np.median(cost):.4g}" in text
@@ -72,7 +72,7 @@ def test_the_text_is_about_costs():
     assert "it assumes truncated non-negativity of the best arm about its median: not contradicted" in text
     assert "right-skewed or symmetric" in text
     assert "Their right tail: index above 0." in text.replace("\n    ", " ")
-    assert str(diagnose(FIRST_VERSION, kept(cost))) != text, "the negative control"
+    assert str(diagnose(Centred(), kept(cost))) != text, "the negative control"
 
 
 def test_the_warning_is_about_costs():
@@ -80,13 +80,13 @@ def test_the_warning_is_about_costs():
     records, costs = kept(gains), kept(gains, sign=-1.0)
     found = judge(costs[0].sample, "median", 1e-4, minimize=True)
     assert not found
-    text = warning_text(FIRST_VERSION, costs, "arm 0", found, minimize=True)
+    text = warning_text(Centred(), costs, "arm 0", found, minimize=True)
     assert "assumes truncated non-negativity of the best arm about its median, and the costs of its leading arm" in text
     assert "add up to less than 0" in text
     assert "left-skewed" in text
     assert "max(cost, -" in text
     assert "reward" not in text
-    plain = warning_text(FIRST_VERSION, records, "arm 0", judge(records[0].sample, "median", 1e-4))
+    plain = warning_text(Centred(), records, "arm 0", judge(records[0].sample, "median", 1e-4))
     assert "min(reward, " in plain
     assert "the rewards of its leading arm" in plain
 
@@ -108,7 +108,7 @@ def test_a_policy_without_a_theorem_has_no_assumption_to_test():
     assert found.contradicted is None
     assert found.words() == "no bound on its regret is proved, so there is no assumption to test"
     assert "truncated non-positivity about the median" in str(found), "the tests of the rewards are shown all the same"
-    assert diagnose(FIRST_VERSION, kept(drawn("pareto_1.5", 2000))).contradicted
+    assert diagnose(Centred(), kept(drawn("pareto_1.5", 2000))).contradicted
     assert "assumes nothing that rewards could contradict" in diagnose(rb.ForceMoM(), kept([1.0])).words()
 
 

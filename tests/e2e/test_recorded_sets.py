@@ -42,7 +42,7 @@ def test_without_other_sets_the_example_is_played(
     sets: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sets, "HORIZON", 100)
-    monkeypatch.setattr(sets, "POLICIES", [rb.AdaKLUCB(), rb.AdaKLUCB(schedule="practical"), rb.UCB1()])
+    monkeypatch.setattr(sets, "POLICIES", [rb.AdaKLUCB(), rb.AdaRUCB(), rb.UCB1()])
     monkeypatch.setattr(sys, "argv", ["recorded_sets.py", "2", str(tmp_path)])
     sets.main()
     printed = capsys.readouterr().out

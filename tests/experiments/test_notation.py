@@ -37,9 +37,7 @@ orders = st.none() | st.floats(min_value=1e-3, max_value=1.0)
 @given(
     st.builds(rb.UCB1, scale=positive)
     | st.builds(rb.APE2, eps=orders, c=positive)
-    | st.builds(
-        rb.AdaRUCB, bonus=st.sampled_from(["paper", "tight"]) | positive, center=st.sampled_from([None, "median"])
-    )
+    | st.builds(rb.AdaRUCB, bonus=st.sampled_from(["paper", "tight"]) | positive)
     | st.builds(
         rb.RobustUCB, estimator=st.just("truncated"), eps=orders, u=st.none() | positive, common_threshold=st.booleans()
     )
@@ -75,7 +73,9 @@ def test_names_of_the_tables_stand_for_what_is_so_called(policy):
     [
         ("Probing(UCB1)", rb.Probing(rb.UCB1())),
         ("Probing(UCB1(scale=2.0), rate=0.5)", rb.Probing(rb.UCB1(scale=2.0), rate=0.5)),
-        ("Restarting(of=AdaKLUCB(schedule='proved'))", rb.Restarting(rb.AdaKLUCB(schedule="proved"))),
+        ("Restarting(of=AdaKLProved(pulls='double'))", rb.Restarting(rb.AdaKLProved(pulls="double"))),
+        # As version 0.2 wrote it:
+        ("Restarting(AdaKLUCB(schedule='proved', center=None))", rb.Restarting(rb.AdaKLProved())),
         ("Restarting(of='UCB1')", rb.Restarting(rb.UCB1())),
         ("Probing()", rb.Probing(rb.AdaKLUCB())),
     ],

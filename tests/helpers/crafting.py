@@ -85,7 +85,7 @@ def loss(rng, arm):
 
 def hard_rewards(policy, rng):
     """Rewards that AdaKL-UCB sums in clusters, and AdaR-UCB thins to cells; none for other policies."""
-    if isinstance(policy, rb.AdaKLUCB):
+    if isinstance(policy, (rb.AdaKLUCB, rb.AdaKLProved)):
         return np.concatenate([rng.normal(size=200), rng.normal(100.0, 5.0, 3000)])
     if isinstance(policy, rb.AdaRUCB):
         return np.where(np.arange(6000) % 2 == 0, -rng.pareto(0.5, 6000), 1e-3 * rng.normal(size=6000))

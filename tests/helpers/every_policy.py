@@ -10,10 +10,8 @@ from robandit.problems import Problem, bernoulli
 PROBLEM = Problem([-Pareto(tail=2.2), ZeroInflated(-Pareto(tail=1.8, scale=2.0), 0.3), Gaussian(mean=-3.0, sd=1.0)])
 VARIANTS = [  # with other states, or other branches of their hooks
     QUICK,
-    rb.AdaRUCB(c=0.2, delta_exp=0.5, center="median", solver="doubling"),
-    rb.AdaKLUCB(schedule="practical", pulls="double"),
-    rb.AdaKLUCB(schedule="proved"),
-    rb.AdaKLUCB(schedule="proved", center=None),
+    rb.AdaRUCB(c=0.2, delta_exp=0.5, solver="doubling"),
+    rb.AdaKLProved(pulls="double"),
     rb.APE2(perturbation="gev"),
     rb.ClippedSGDUCB(groups=3, batch=2),
     rb.KLinfUCB(batch=0.5),

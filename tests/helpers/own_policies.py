@@ -1,12 +1,23 @@
 """Policies that users might write, for the tests of the simulation and of the live bandit."""
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from robandit.kernel.random import uniform
-from robandit.policies import Policy
+from robandit.policies import UCB1, Policy
+from robandit.policies.assumptions import Assumption
+
+CENTRED = Assumption("centred", "truncated non-positivity of the best arm about its median", point="median")
+
+
+class Centred(UCB1):
+    """A policy with an assumption about the median, and nothing to compile beyond UCB1."""
+
+    about = replace(UCB1.about, assumption=CENTRED)
+
 
 STATES = []  # of recorders, in the order in which they were made or grew
 

@@ -30,19 +30,13 @@ from robandit.simulate.simulation import any_play_kernel
 
 PROBLEM = rb.problems.bernoulli(means=[0.2, 0.8])  # every policy can be informed by it
 REPLAYED = {rb.AdaRUCB(), rb.DirichletSampling(), rb.LBSDA(), rb.UCB1()}
-# Variants with other hooks; False: no test simulates them.
-VARIANTS = {
-    rb.AdaKLUCB(schedule="practical"): True,
-    rb.AdaRUCB(center="median"): False,
-    Greedy(): True,
-    Exp3(): True,
-}
+OWN = [Greedy(), Exp3()]  # policies of a user
 WORDS, COUNTS, ROW, ROWS = np.zeros((1, 4), dtype=np.uint64), np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros((1, 1))
 
 
 def kernels(policies):
     """Return the kernels of some policies. The simulation comes first: it has most functions of the others."""
-    found = [any_play_kernel(policy) for policy in policies if VARIANTS.get(policy, True)]
+    found = [any_play_kernel(policy) for policy in policies]
     for chosen in policies:
         policy = chosen.informed_by(PROBLEM).prepared(10)
         state = policy.start(2, None, WORDS[0])
@@ -85,7 +79,7 @@ def functions():
 
 def main():
     kinds = {}
-    for policy in [*all_policies(), *VARIANTS]:
+    for policy in [*all_policies(), *OWN]:
         kinds.setdefault(type(policy).__name__, []).append(policy)
     groups = {name: partial(kernels, policies) for name, policies in kinds.items()}
     groups |= {"policies of drift": of_drift, "laws and estimators": functions} | SHARED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import namedtuple
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -49,6 +49,34 @@ def test_a_helper_of_two_entries_is_one_function(as_new_process, tmp_path, monke
     assert compiled(first, label="first", args=(1.0,))(2.0) == 7.0
     assert compiled(second, label="second", args=(1.0,))(2.0) == -7.0
     assert len(one.helper.overloads) == 1
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+@out_of_line
+def square(point):
+    return point.x * point.x + point.y * point.y
+
+
+def right(x):
+    return square(Point(x, y=1.0))
+
+
+def above(x):
+    return square(Point(x=1.0, y=x)) + 1.0
+
+
+def test_a_record_that_two_entries_make_is_one_class(as_new_process, tmp_path, monkeypatch):
+    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path / "cache"))
+    one, two = module_of(right, 1.0), module_of(above, 1.0)
+    assert one.Point is two.Point
+    assert compiled(right, label="right", args=(1.0,))(2.0) == right(2.0) == 5.0
+    assert compiled(above, label="above", args=(1.0,))(2.0) == above(2.0) == 6.0
+    assert one.square is two.square
+    assert len(one.square.overloads) == 1
 
 
 def test_two_labels_are_one_kernel(as_new_process):

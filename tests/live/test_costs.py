@@ -50,13 +50,13 @@ def test_the_best_arm_has_the_smallest_mean():
 
 def test_the_diagnosis_and_the_warning_have_the_users_sign():
     gains = rb.laws.Pareto(tail=1.5).sample(1000, seed=0)
-    bandit = rb.Bandit(["a", "b"], rb.AdaKLUCB(schedule="practical"), minimize=True)
+    bandit = rb.Bandit(["a", "b"], rb.AdaRUCB(), minimize=True)
     bandit.update_many(["a"] * 1000, gains)  # heavy costs satisfy the assumption
     found = bandit.diagnose()
     assert found.contradicted is False
     assert found.leading.median == pytest.approx(np.median(gains), rel=0.2)
     assert "costs, minimised" in str(found)
-    other = rb.Bandit(["a", "b"], rb.AdaKLUCB(schedule="practical"), minimize=True)
+    other = rb.Bandit(["a", "b"], rb.AdaRUCB(), minimize=True)
     with pytest.warns(AssumptionWarning, match="the costs of its leading arm 'a' contradict"):
         other.update_many(["a"] * 1000, -gains)
 

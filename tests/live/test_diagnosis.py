@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.own_policies import Centred
 from helpers.samples_of import drawn
 from live.test_saving import forged
 from robandit.diagnostics.costs import QUESTION
@@ -18,15 +19,9 @@ from robandit.diagnostics.diagnosis import ONCE
 from robandit.errors import AssumptionWarning, CorruptFile
 from robandit.live import memory as module
 from robandit.live.memory import CHUNK, FIRST, RISK, SIZE, Memory
-from robandit.policies.assumptions import CENTRED, NONPOSITIVE, SYMMETRIC
+from robandit.policies.assumptions import NONPOSITIVE, SYMMETRIC
 
 ARMS = ["a", "b"]
-
-
-class Centred(rb.UCB1):
-    """A policy with an assumption about the median, and nothing to compile beyond UCB1."""
-
-    about = replace(rb.UCB1.about, assumption=CENTRED)
 
 
 class Free(rb.UCB1):
@@ -230,7 +225,7 @@ def test_it_warns_once_in_its_life(policy, many, tmp_path):
     assert bandit.diagnose().contradicted
 
 
-@pytest.mark.parametrize("policy", [rb.AdaRUCB(), rb.AdaKLUCB(schedule="practical"), None], ids=repr)
+@pytest.mark.parametrize("policy", [rb.AdaRUCB(), rb.AdaKLProved(), None], ids=repr)
 @pytest.mark.parametrize("name", ["pareto_1.5", "clicks"])
 def test_policies_that_trim_warn_and_the_default_only_asks(policy, name):
     """The default has no theorem, so rewards cannot contradict its assumption. But they may be costs."""

@@ -20,10 +20,8 @@ from robandit.problems import bernoulli
 PROBLEM = Problem([-Pareto(tail=2.2), ZeroInflated(-Pareto(tail=1.8, scale=2.0), 0.3), Gaussian(mean=-3.0, sd=1.0)])
 VARIANTS = [  # with other hooks, or other branches of them, than the default
     QUICK,
-    rb.AdaRUCB(bonus="tight", center="median"),
-    rb.AdaKLUCB(schedule="proved"),
-    rb.AdaKLUCB(schedule="practical"),
-    rb.AdaKLUCB(schedule="proved", center=None),
+    rb.AdaRUCB(bonus="tight"),
+    rb.AdaKLProved(pulls="double"),
     rb.APE2(perturbation="gev"),
     rb.KurtosisUCB(kappa=1.1),
     rb.LBSDA(memory="limited"),

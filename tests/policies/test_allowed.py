@@ -20,10 +20,7 @@ PROBLEM = rb.problems.bernoulli(means=[0.2, 0.5, 0.4, 0.6])
 NO_STREAM = np.zeros(4, dtype=np.uint64)
 MORE = [
     rb.AdaRUCB(c=0.2, delta_exp=0.5),  # most rounds are decided by the index
-    rb.AdaRUCB(c=0.2, delta_exp=0.5, center="median"),
-    rb.AdaKLUCB(schedule="practical"),
-    rb.AdaKLUCB(schedule="practical", pulls="double"),
-    rb.AdaKLUCB(schedule="proved"),
+    rb.AdaKLProved(pulls="double"),
     rb.RUCBTEA(f="corollary"),  # pulls in turn
     rb.RUCBMoM(g="corollary"),
     rb.APE2(eps=1.0, perturbation="pareto"),
@@ -174,9 +171,7 @@ def test_the_same_mask_again_keeps_the_leader():
     assert live.s.lead.tolist() == [-1, -1]
 
 
-@each(
-    "policy", [rb.AdaRUCB(), rb.AdaKLUCB(schedule="practical", pulls="double"), rb.AdaRUCB(center="median")], ids=repr
-)
+@each("policy", [rb.AdaRUCB(), rb.AdaKLProved(pulls="double")], ids=repr)
 def test_a_round_of_an_arm_that_left_is_completed_when_it_is_next_pulled(policy):
     live = run(policy, 2)
     first = live.ask()

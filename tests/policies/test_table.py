@@ -11,7 +11,8 @@ import pytest
 import robandit as rb
 from robandit.errors import InvalidInput
 from robandit.policies.assumptions import FINITE_VARIANCE, NONPOSITIVE, NOTHING, Assumption
-from robandit.policies.comparison import DEFAULT, as_lines, as_markdown, compared
+from robandit.policies.comparison import as_lines, as_markdown, compared
+from robandit.policies.default import DEFAULT
 from robandit.policies.facts import Facts
 
 SAME = "(1+eps)"
@@ -205,4 +206,4 @@ def test_each_policy_has_one_line_that_says_when_to_use_it():
             [cls.__name__, cls.use_when]
         ]
     assert lines[1].startswith("AdaKLUCB "), "the default is first"
-    assert type(rb.Bandit(["a", "b"]).policy).__name__ == DEFAULT
+    assert rb.Bandit(["a", "b"]).policy is DEFAULT

@@ -31,6 +31,7 @@ from robandit.policies import (
     RUCBLT,
     UCB1,
     UCBV,
+    AdaKLProved,
     AdaKLUCB,
     AdaRUCB,
     KLinfUCB,
@@ -212,7 +213,7 @@ SHARED = [
 ]
 
 
-ASSUMING = (AdaRUCB(), AdaKLUCB(schedule="practical"), AdaKLUCB(), UCB1(), NormalUCB(), MARS())
+ASSUMING = (AdaRUCB(), AdaKLProved(), AdaKLUCB(), UCB1(), NormalUCB(), MARS())
 
 
 def numbers_of(problem: Problem) -> dict[str, Any]:

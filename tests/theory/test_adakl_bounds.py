@@ -18,8 +18,8 @@ from robandit.theory import adakl_instance, adakl_worst_case, rate, regret_bound
 from robandit.theory.adakl_bounds import BASE, EXTRA, SPREAD, TAIL, width_constant
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "adakl-theorem.md"
-PROVED = rb.AdaKLUCB(schedule="proved", center=None)
-DOUBLE = rb.AdaKLUCB(schedule="proved", center=None, pulls="double")
+PROVED = rb.AdaKLProved()
+DOUBLE = rb.AdaKLProved(pulls="double")
 BOTH = (adakl_instance, adakl_worst_case)
 
 # Losses of 8 with probability 1/4, of 4 with 3/4, of 10 with 1/2: means -2, -3, -5; E X^2 of the worse arms 12 and 50.
@@ -46,7 +46,7 @@ def page(horizon: int, eps: str, g: int) -> tuple[float, float]:
 @pytest.mark.parametrize(("policy", "g"), [(PROVED, 1), (DOUBLE, 2)], ids=["single", "double"])
 @pytest.mark.parametrize("eps", ["1", "0.5", "0.2"])
 @pytest.mark.parametrize("horizon", [2, 3, 2003, 10**6])
-def test_against_the_formulas_of_the_page(policy: rb.AdaKLUCB, g: int, eps: str, horizon: int) -> None:
+def test_against_the_formulas_of_the_page(policy: rb.AdaKLProved, g: int, eps: str, horizon: int) -> None:
     instance, worst = page(horizon, eps, g)
     result = regret_bound(policy, RARE, horizon, eps=float(eps))
     assert result.instance == pytest.approx(instance, rel=1e-12)
@@ -162,7 +162,7 @@ def test_a_bound_that_overflows_is_infinite() -> None:
 
 
 @pytest.mark.parametrize("policy", [PROVED, DOUBLE], ids=["single", "double"])
-def test_a_run_stays_below_where_uniform_play_does_not(policy: rb.AdaKLUCB) -> None:
+def test_a_run_stays_below_where_uniform_play_does_not(policy: rb.AdaKLProved) -> None:
     """Losses of 1 against about 0: the gap is as large as the moment allows, so the bound is far below linear regret."""
     problem = Problem([Gaussian(0.0, 0.01), Constant(-1.0)])
     horizon = 50_000
@@ -173,22 +173,9 @@ def test_a_run_stays_below_where_uniform_play_does_not(policy: rb.AdaKLUCB) -> N
     assert 0.0 < ours < bound < uniform
 
 
-@pytest.mark.parametrize(
-    ("policy", "words"),
-    [
-        (rb.AdaKLUCB(), "schedule is 'adaptive'"),
-        (rb.AdaKLUCB(schedule="practical"), "schedule is 'practical'"),
-        (rb.AdaKLUCB(schedule="proved"), "center is 'median'"),
-        (rb.AdaKLUCB(schedule="proved", pulls="double"), "center is 'median'"),
-    ],
-    ids=repr,
-)
-def test_variants_without_a_theorem(policy: rb.AdaKLUCB, words: str) -> None:
-    with pytest.raises(
-        NotApplicable, match=rf"its theorem needs .*{words}; pass AdaKLUCB\(schedule='proved', center=None\)"
-    ):
-        regret_bound(policy, RARE, 1000)
-    assert policy.facts.bound == policy.facts.instance == policy.facts.worst == ""
+def test_the_default_has_no_theorem() -> None:
+    with pytest.raises(NotApplicable, match="AdaKLUCB: no regret bound is proved"):
+        regret_bound(rb.AdaKLUCB(), RARE, 1000)
 
 
 def test_facts_and_rates() -> None:

@@ -297,8 +297,7 @@ def test_units(policy: rb.Policy, factor: float) -> None:
 
 
 def known() -> list[rb.Policy]:
-    proved = rb.AdaKLUCB(schedule="proved", center=None)  # the default has no theorem
-    return [*(policy for policy in all_policies() if policy.tag() in FORMULAS and policy != rb.AdaKLUCB()), proved]
+    return [policy for policy in all_policies() if policy.tag() in FORMULAS]
 
 
 @pytest.mark.parametrize("policy", known(), ids=lambda policy: policy.name)
@@ -375,8 +374,7 @@ def test_an_infinite_moment_is_never_bounded() -> None:
 
 def test_assumptions_are_those_of_the_policies() -> None:
     """Every assumption that can be decided is that of some policy."""
-    others = (rb.UCBV(range=1.0), rb.AdaKLUCB(schedule="practical"))
-    used = {policy.facts.assumption for policy in [*all_policies(), *others]}
+    used = {policy.facts.assumption for policy in [*all_policies(), rb.UCBV(range=1.0)]}
     named = {value for value in vars(assumptions).values() if isinstance(value, assumptions.Assumption)}
     assert named <= used
     assert len({value.name for value in named}) == len(named) > 5
@@ -387,8 +385,7 @@ def test_assumptions_are_those_of_the_policies() -> None:
     [
         (rb.AdaRUCB(), HEAVY, True),
         (rb.AdaRUCB(), student_t([1.0, 0.0], dof=1.5), False),
-        (rb.AdaKLUCB(schedule="practical"), student_t([1.0, 0.0], dof=1.5), True),
-        (rb.AdaKLUCB(schedule="practical"), pareto([2.0, 1.0], tail=1.5), False),
+        (rb.AdaKLProved(), pareto([2.0, 1.0], tail=1.5), False),
         (rb.AdaKLUCB(), pareto([2.0, 1.0], tail=1.5), True),
         (rb.RMMUCB(), student_t([1.0, 0.0], dof=1.5), True),
         (rb.RMMUCB(), HEAVY, False),
@@ -478,7 +475,6 @@ WILD = negated_pareto(means=[-1.0, -2.0], tail=1.2)
         (rb.AdaRUCB(var_factor=1.0), TWO, 100, "var_factor is 1.0"),
         (rb.AdaRUCB(delta_exp=2.0), TWO, 100, "delta_exp is 2.0"),
         (rb.AdaRUCB(solver="doubling"), TWO, 100, "solver is 'doubling'"),
-        (rb.AdaRUCB(center="median"), TWO, 100, "center is 'median'"),
         (rb.RobustUCB(estimator="catoni"), WILD, 100, "needs v, which is inf"),
         (rb.KLinfUCB(threshold="log"), TWO, 100, "nothing is proved for 'log'"),
         (rb.NormalUCB(), WILD, 100, "finite variance"),

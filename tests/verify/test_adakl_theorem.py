@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from helpers.amount import amount
-from robandit import AdaKLUCB, Uniform
+from robandit import AdaKLProved, Uniform
 from robandit.laws import Constant, Discrete
 from robandit.problems import Problem
 from robandit.report.verify_figures import svg
@@ -74,4 +74,4 @@ def test_ours_are_marked() -> None:
 def test_the_policy_is_the_one_of_the_theorem() -> None:
     ran = adakl_theorem.run(QUICK, cases=WIDEST)
     for pulls in ("single", "double"):
-        assert AdaKLUCB(schedule="proved", center=None, pulls=pulls).name in ran.ran  # type: ignore[arg-type]
+        assert AdaKLProved(pulls=pulls).name in ran.ran  # type: ignore[arg-type]

@@ -12,14 +12,15 @@ from robandit import validation
 from robandit.errors import InvalidInput, InvalidReward
 from robandit.experiments.notation import policies_from
 from robandit.inputs import checked_reward
-from robandit.policies import AdaKLUCB
 from robandit.policies.base import Policy
+from robandit.policies.default import DEFAULT
 
 MOST_ARMS = 1_000
 MOST_OPEN = 1_000_000
 LONGEST_NAME = 100
 LONGEST_UNIT = 20
 DEFAULT_OPEN = 100_000
+DEFAULT_POLICY = DEFAULT.tag()
 SHORTEST_WINDOW = 0.001
 LONGEST_WINDOW = 10 * 366 * 86_400.0
 NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
@@ -51,9 +52,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """Return the first setting that differs, with both values, for a message. None if the same request made both."""
         for name in self.__struct_fields__:
             own, others = getattr(self, name), getattr(other, name)
+            if name == "policy":  # as values, because earlier versions wrote other parameters
+                own, others = repr(self.made_policy()), repr(other.made_policy())
             if name != "drawn" and own != others:
-                if name == "policy":
-                    own, others = repr(self.made_policy()), repr(other.made_policy())
                 return f"{name} is {_as_json(own)}, not {_as_json(others)}"
         return None
 
@@ -140,7 +141,7 @@ def checked_settings(
 
 def _checked_policy(notation: str | None) -> Policy:
     if notation is None:
-        return AdaKLUCB()
+        return DEFAULT
     chosen = policies_from(notation)
     if len(chosen) != 1:
         names = " or ".join(repr(policy) for policy in chosen[:3])

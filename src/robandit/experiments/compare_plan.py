@@ -9,6 +9,7 @@ from robandit.experiments.plan import MOST_REPLICATIONS, Plan, Played, planned
 from robandit.experiments.spec_entries import Misplaced, policies_in, problems_in
 from robandit.policies import Policy, all_policies
 from robandit.policies.comparison import count_algorithms
+from robandit.policies.default import DEFAULT
 from robandit.validation import integer, items_of, text
 
 PULLS = 50_000
@@ -16,7 +17,7 @@ PULLS = 50_000
 # A first look: AdaKL-UCB, AdaR-UCB, UCB1, and the strongest of each other family (a folder in robandit/policies) on the heavy suite
 # (docs/results/heavy.md), unless it is slow. Each plays the default problem in about a second of processor time.
 FIRST_LOOK = (
-    "AdaKLUCB",  # the default of Bandit; first, because it takes the longest to compile
+    DEFAULT.tag(),  # first, because it takes the longest to compile
     "UCB1",  # the textbook policy, which assumes bounded rewards: it fails on some runs; early, because it compiles fast
     "AdaRUCB",  # the paper's policy: it knows nothing and has a theorem
     "GaussianTS",  # of sampling. Dirichlet sampling is stronger, but takes 64 us per pull in `robandit replay --example flights`

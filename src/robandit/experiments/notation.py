@@ -20,7 +20,7 @@ from robandit import policies, problems, suites
 from robandit.errors import InvalidInput, formatted
 from robandit.experiments import own_code
 from robandit.hints import PARAMETERS, POLICIES, close, question, unknown
-from robandit.policies import Policy, Probing, Restarting, all_policies
+from robandit.policies import Policy, Probing, Restarting, all_policies, former
 from robandit.policies.base import is_template
 
 BUILDERS = (
@@ -300,7 +300,7 @@ def check_parameters(name: str, parameters: Iterable[str]) -> None:
     """Raise `InvalidInput` for a parameter that this policy or builder does not have."""
     known = parameters_of(name)
     for key in parameters:
-        if key not in known:
+        if key not in known and key not in former.PARAMETERS.get(name, ()):
             meant = question(close(key, known, PARAMETERS))
             raise InvalidInput(f"{name} has no parameter {formatted(key)}{meant}: it has {_listed(known) or 'none'}")
 

@@ -19,6 +19,7 @@ from robandit.diagnostics.reference import Reference
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.kernel.cache import Kernel
 from robandit.policies.base import Policy, check_policy_given
+from robandit.policies.former import identity
 from robandit.problems import Problem
 from robandit.simulate.result import Result, check_problem, problem_reference
 from robandit.simulate.simulation import compiled_play, play_kernel, simulate
@@ -100,7 +101,7 @@ class Unit:
         """Return plain JSON data that determine the unit's results. Long records are replaced by their fingerprint."""
         played = self.cell.played
         return {
-            "policy": self.cell.policy.to_dict(),
+            "policy": identity(self.cell.policy.to_dict()),
             "problem": problem_reference(played.problem),
             "horizon": played.horizon,
             "seed": str(self.seed),

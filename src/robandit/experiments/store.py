@@ -32,6 +32,7 @@ from robandit.experiments.results import (
 from robandit.files import check_format, named, read, reason, shown, write_atomically
 from robandit.laws.packing import is_packed
 from robandit.locks import locked
+from robandit.policies import former
 from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate.result import Result, sealed_parquet
@@ -270,6 +271,7 @@ def _remarks(plan: Plan, problems: list[Played]) -> dict[str, Any]:
 def _continued(folder: Path, stored: dict[str, Any], plan: Plan) -> dict[str, Any]:
     """Return the new data of run.json if the plan continues a folder. Raise if it is another experiment."""
     data = json.loads(json.dumps(_data(plan), allow_nan=False))
+    stored = stored | {"cells": [cell | {"policy": former.renewed(cell["policy"])} for cell in stored["cells"]]}
     differences = list(_differences(stored, data))
     if differences:
         raise InvalidInput(f"{folder} was made with {joined(differences)}; {ELSEWHERE}", code=TAKEN)

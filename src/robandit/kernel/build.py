@@ -26,6 +26,7 @@ Entry = Callable[..., Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Numba's messages when a function without reference counting (see `native._options`) allocates.
 _ALLOCATION = ("NRT required but not enabled", "Only accept returning of array passed into the function")
+_RECORD = re.compile(r"^(\w+) = namedtuple\(.*", re.MULTILINE)
 _written: dict[Any, tuple[cache.Kernel, list[tuple[Callable[[], Any], Any]], Any]] = {}
 
 
@@ -188,4 +189,4 @@ def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ..
     body = f"def {outer}({', '.join(parameters)}):\n    return {inner}({', '.join(passed)})\n"
     head = ["from collections import namedtuple", f"# {types}", *records.values()]
     text = "\n".join([*head, writer.text(), "@_entry", body])
-    return text, outer, writer.parts() | records
+    return text, outer, writer.parts() | {match[1]: match[0] for match in _RECORD.finditer(text)}

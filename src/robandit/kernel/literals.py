@@ -1,4 +1,4 @@
-"""Writes the constants that hooks read (numbers, strings, tuples, arrays) as source text."""
+"""Writes the constants that hooks read (numbers, strings, tuples, arrays, NamedTuple classes) as source text."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ def literal(value: Any) -> str:
         return repr(float(value)) if math.isfinite(value) else f'float("{float(value)}")'
     if isinstance(value, tuple):
         return "(" + "".join(literal(v) + ", " for v in value) + ")"
+    if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+        return f"namedtuple({value.__name__!r}, {value._fields!r})"
     raise TypeError(type(value).__name__)
 
 

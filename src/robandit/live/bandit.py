@@ -57,8 +57,9 @@ from robandit.live.ledger import Decision, IssuedDecisions, many_expired
 from robandit.live.memory import CHUNK, WATCHED, Memory
 from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
 from robandit.live.saving import Among, Fields, pack, unpack
-from robandit.policies import AdaKLUCB, Probing, Restarting
+from robandit.policies import Probing, Restarting
 from robandit.policies.base import Policy, check_policy_given
+from robandit.policies.default import DEFAULT
 from robandit.policies.drift.wrapping import Wrapping
 from robandit.wording import share
 
@@ -153,7 +154,7 @@ class Bandit:
     ) -> None:
         """See the class."""
         if policy is None:
-            policy = AdaKLUCB()
+            policy = DEFAULT
         check_policy_given(policy)
         if validation.choice(drift, "drift", (None, "probe", "restart")) is not None:
             policy = Probing(policy) if drift == "probe" else Restarting(policy)

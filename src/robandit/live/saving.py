@@ -68,10 +68,9 @@ class _SavedByVersion1(msgspec.Struct, kw_only=True):
     state: dict[str, tuple[str, list[int], bytes]]
     record: SavedMemory | None = None
 
-    def renewed(self) -> _Saved:
+    def renewed(self, weighted: bool) -> _Saved:
         """Return the fields of today's version. Decisions without a time get the time 0, so they count as old."""
         decisions = OpenDecisions()
-        weighted = Policy.from_dict(self.policy).weighted
         for number, arm, mark in self.open:
             decisions.add(number, arm, mark, mark if weighted else None, 0.0)
         return _Saved(
@@ -143,19 +142,24 @@ def unpack(data: bytes, source: str) -> Fields:
     payload = data[HEADER:]
     if hashlib.sha256(payload).digest() != data[HEADER - 32 : HEADER]:
         raise CorruptFile(f"{source} is damaged: its checksum does not match; restore it from a copy")
+    damaged = (msgspec.MsgspecError, RecursionError, InvalidInput, ValueError, OverflowError)
     try:
-        saved = (
-            msgspec.msgpack.decode(payload, type=_SavedByVersion1).renewed()
+        found: _Saved | _SavedByVersion1 = (
+            msgspec.msgpack.decode(payload, type=_SavedByVersion1)
             if version == 1
             else msgspec.msgpack.decode(payload, type=_Saved)
         )
-        arms = checked_arms(saved.arms)
-    except (msgspec.MsgspecError, RecursionError, InvalidInput, ValueError, OverflowError) as error:
+    except damaged as error:
         raise CorruptFile(f"{source} is damaged: {error}") from error
     try:
-        policy = Policy.from_dict(saved.policy).prepared(None)
+        policy = Policy.from_dict(found.policy).prepared(None)
     except RecursionError as error:
         raise CorruptFile(f"{source} is damaged: its policy is nested too deeply") from error
+    try:
+        saved = found.renewed(policy.weighted) if isinstance(found, _SavedByVersion1) else found
+        arms = checked_arms(saved.arms)
+    except damaged as error:
+        raise CorruptFile(f"{source} is damaged: {error}") from error
     decisions = OpenDecisions.unpack(saved.open, len(arms), weighted=policy.weighted)
     if decisions is None or not _fit_together(saved, decisions):
         raise CorruptFile(f"{source} is damaged: its counts, decisions and arms do not fit together")
@@ -206,6 +210,7 @@ def _allowed(source: str, policy: Policy, saved: _Saved) -> Bools:
 def _restored(source: str, policy: Policy, allowed: Bools, saved: dict[str, Any]) -> Any:
     """Return the saved arrays as the policy's state. Raise `CorruptFile` unless names, types, sizes and values fit the policy."""
     fresh = policy.init(len(allowed), None)
+    saved = {name: array for name, array in saved.items() if name not in policy.former_fields}
     later = {name: getattr(fresh, name) for name in policy.later_fields if name not in saved}
     known = {name: array for name, array in fresh._asdict().items() if name not in later}
     if set(saved) != set(known) or not all(_fits(policy, n, saved[n], now) for n, now in known.items()):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from robandit.policies.adar.adakl_ucb import AdaKLUCB as AdaKLUCB
+from robandit.policies.adakl.adakl_proved import AdaKLProved as AdaKLProved
+from robandit.policies.adakl.adakl_ucb import AdaKLUCB as AdaKLUCB
 from robandit.policies.adar.adar_ucb import AdaRUCB as AdaRUCB
 from robandit.policies.base import Policy as Policy
 from robandit.policies.classic.epsilon_greedy import EpsilonGreedy as EpsilonGreedy

@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 
 from robandit.laws.discrete import Bernoulli
 from robandit.laws.gaussian import normal_variance
-from robandit.laws.median import law_median
 
 Point = float | Literal["median", "symmetric"]
 Check = Callable[[Any, Any], bool | None]
@@ -78,20 +77,10 @@ def _best_nonpositive(policy: Any, problem: Any) -> bool:
     return _nonpositive(problem)
 
 
-def _best_nonpositive_about_median(policy: Any, problem: Any) -> bool:
-    return _nonpositive_about_median(problem)
-
-
 # Cached, because a suite checks the same problem for many policies, and the integrals take time.
 @lru_cache(maxsize=256)
 def _nonpositive(problem: Any) -> bool:
     return problem.assumption().holds
-
-
-@lru_cache(maxsize=256)
-def _nonpositive_about_median(problem: Any) -> bool:
-    laws = [problem.reward_laws[arm] for arm in problem.best_arms]
-    return any(law.truncated_nonpositivity(about=law_median(law)).holds for law in laws)
 
 
 def _bounded(policy: Any, problem: Any) -> bool:
@@ -169,7 +158,6 @@ def _in_interval(policy: Any, problem: Any) -> bool:
 NOTHING = Assumption("nothing", "", _always)
 _TNP = "truncated non-positivity of the best arm"
 NONPOSITIVE = Assumption("nonpositive", _TNP, _best_nonpositive, point=0.0)
-CENTRED = Assumption("centred", f"{_TNP} about its median", _best_nonpositive_about_median, point="median")
 SYMMETRIC = Assumption("symmetric", "every arm is symmetric about its mean", _symmetric, point="symmetric")
 BOUNDED = Assumption("bounded", "rewards in an interval of known length", _bounded)
 BOUNDED_ABOVE = Assumption("bounded above", "bounded rewards with a known upper bound", _bounded_above)

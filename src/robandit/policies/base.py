@@ -33,6 +33,7 @@ from robandit.kernel import loops
 from robandit.kernel.lazy import forget_leader, lazy_state
 from robandit.kernel.types import Bools, UInts
 from robandit.policies.facts import Facts
+from robandit.policies.former import renewed
 from robandit.validation import LEAST_EPS, integer, invalid, mapping, order, plain
 from robandit.wording import visible
 
@@ -70,6 +71,8 @@ class Policy:
     """Names of the numbers that ``estimate`` fills in."""
     later_fields: ClassVar[tuple[str, ...]] = ()
     """State fields that earlier versions did not have. Bandits that they saved get these fields as in a new run."""
+    former_fields: ClassVar[tuple[str, ...]] = ()
+    """State fields that only earlier versions had, and that do not matter. They are dropped from bandits that they saved."""
     about: ClassVar[Facts] = Facts()
     grows: ClassVar[Mapping[str, int] | None] = None
     """The fields of the state that `grow` makes longer, and the axis of each. A saved field must have its first length along all
@@ -281,7 +284,7 @@ class Policy:
         import msgspec
 
         rule = 'an object with the class name under "policy"'
-        parameters = mapping(data, "data", rule, owner="Policy.from_dict")
+        parameters = renewed(mapping(data, "data", rule, owner="Policy.from_dict"))
         tag = parameters.pop("policy", None)
         tag = str.__str__(tag) if isinstance(tag, str) else tag  # a subclass may have its own hash
         cls = _registry.get(tag) if isinstance(tag, str) else None

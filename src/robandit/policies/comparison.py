@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import get_args
 
 from robandit.policies.base import Policy
+from robandit.policies.default import DEFAULT
 from robandit.policies.facts import Source
 from robandit.policies.formula import parsed
 
-DEFAULT = "AdaKLUCB"  # the policy of a live bandit
 LEGEND = (
     "Bounds are rates, without constants; sums are over the suboptimal arms. (matching): equal to the lower bound for known "
     "eps and u, up to constants (instance-dependent) or logarithms (worst case). Adaptive: estimator / algorithm. Source: "
@@ -52,7 +52,7 @@ def as_lines(policies: list[Policy]) -> str:
     width = max(len(cls.__name__) for cls in by_class)
     groups: dict[str, list[str]] = {"Policies that need no parameters": [], "Policies that need parameters": []}
     for cls, policy in sorted(
-        by_class.items(), key=lambda item: (item[0].__name__ != DEFAULT, item[0].__name__.lower())
+        by_class.items(), key=lambda item: (item[0] is not type(DEFAULT), item[0].__name__.lower())
     ):
         lines = list(groups.values())[bool(policy.facts.knows)]
         lines.append(f"{cls.__name__:{width}}  {cls.use_when}".rstrip())

@@ -10,6 +10,7 @@ from msgspec import Meta
 from robandit.decisions.experiment import LONGEST_ID
 from robandit.decisions.settings import (
     DEFAULT_OPEN,
+    DEFAULT_POLICY,
     LONGEST_NAME,
     LONGEST_UNIT,
     LONGEST_WINDOW,
@@ -75,7 +76,7 @@ class NewExperiment(Request):
     policy: Annotated[
         str | None,
         Meta(
-            description="The policy, in the notation of specs. null: AdaKLUCB.",
+            description=f"The policy, in the notation of specs. null: {DEFAULT_POLICY}.",
             examples=["AdaRUCB", "EpsilonGreedy(epsilon=0.05)"],
         ),
     ] = None

@@ -12,7 +12,7 @@ import numpy as np
 from robandit.intervals import Interval, mean_interval
 from robandit.kernel.types import Floats
 from robandit.laws import Constant, Gaussian
-from robandit.policies.adar.adakl_ucb import AdaKLUCB
+from robandit.policies.adakl.adakl_proved import AdaKLProved
 from robandit.policies.base import Policy
 from robandit.problems import Problem
 from robandit.simulate.simulation import simulate
@@ -28,7 +28,7 @@ PULLS: tuple[Literal["single", "double"], ...] = ("single", "double")
 
 def proved_policies() -> list[Policy]:
     """Return the policies of the theorem, one for each way to pull."""
-    return [AdaKLUCB(schedule="proved", center=None, pulls=pulls) for pulls in PULLS]
+    return [AdaKLProved(pulls=pulls) for pulls in PULLS]
 
 
 def cases_of_the_theorem() -> tuple[Case, ...]:
@@ -144,7 +144,7 @@ def _against_adar(instance: Sequence[Measured], adar: Sequence[Measured]) -> Fin
 STATEMENT = Statement(
     key="adakl-theorem",
     name="AdaKL theorem (ours)",
-    says="Under truncated non-positivity the regret of AdaKLUCB(schedule='proved', center=None) is at most a sum over the worse "
+    says="Under truncated non-positivity the regret of AdaKLProved() is at most a sum over the worse "
     "arms of 6 B^((1+eps)/eps) (u/gap)^(1/eps) log T + 5 gap/2, with B <= 7.93.",
     run=run,
     policies=proved_policies,

@@ -1,1 +1,1 @@
-"""AdaR-UCB, its centred variant and AdaKL-UCB: UCB policies whose trimming threshold comes from the data."""
+"""AdaR-UCB: a UCB policy whose trimming threshold comes from the data."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +10,6 @@ import numpy as np
 from robandit.estimators.formulas.threshold import C
 from robandit.kernel.lazy import lazy_state, touched
 from robandit.kernel.ranges import Range
-from robandit.policies.adar.centred import Centred, with_centres
 from robandit.policies.adar.layout import IN_TOP, LEAST, LIVE_ROUNDS, UNLIMITED, TwoStreams, new_clock
 from robandit.policies.adar.ranges import adar_ranges
 from robandit.policies.adar.trimmed_index import (
@@ -26,8 +24,8 @@ from robandit.policies.adar.trimmed_index import (
     outlook,
     select_round,
 )
-from robandit.policies.assumptions import CENTRED, NONPOSITIVE
-from robandit.policies.base import Policy, hooks_of
+from robandit.policies.assumptions import NONPOSITIVE
+from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.validation import choice, invalid, positive, within
 
@@ -41,8 +39,7 @@ class AdaRUCB(TwoStreams, Policy):
     Each round pulls one arm twice. First rewards (X) give a trimmed mean and its variance, second rewards (X') the threshold. Use
     it as the faithful implementation of the paper: it adapts to both the order eps and the bound u of the moments. With the
     printed constants it explores a great deal: below T = 1e5 it is often close to uniform play. ``bonus="tight"`` halves that and
-    keeps the guarantee. ``center="median"`` makes decisions independent of a constant added to all rewards. Do not use it for
-    right-skewed rewards such as revenue, where the assumption fails.
+    keeps the guarantee. Do not use it for right-skewed rewards such as revenue, where the assumption fails.
 
     Decisions are exact: those of the definition, except for rounding. One exception: a live bandit stores at most 2,048 first
     rewards per arm (more for a large ``c * delta_exp``). If dependent data exceed that, first rewards of almost the same size are
@@ -66,24 +63,15 @@ class AdaRUCB(TwoStreams, Policy):
         ``"exact"``: the exact root. ``"doubling"``: the paper's Appendix C, from the smallest non-zero value; M at most doubles.
     tie
         ``"fewest"``: the arm with the fewest rounds wins, then the lowest arm. ``"lowest"``: the lowest arm wins.
-    center
-        None: rewards are trimmed towards 0, as in the paper. ``"median"`` (ours): rewards are trimmed towards the centre of their
-        arm, the median of its first 1, 2, 4, ..., 128 second rewards. Decisions are then shift- and scale-equivariant, but there
-        is no regret theorem. Given the centre, each index is a valid upper confidence bound with probability at least 1 - exp(-L)
-        under truncated non-positivity ABOUT THE CENTRE. That holds for laws that are left-skewed by more than the error of the
-        centre. The estimated median of a (nearly) symmetric law is below the true one half of the time. With few rewards
-        (``|X'|`` near c L) about half of all indices are then too low; from 3 c L on hardly any are (measured, not proved). Arms
-        that are closer than the error of their centres need a larger ``guard``: 3 c is safe. Second rewards that equal the centre
-        count as zeros, so an arm whose rewards are all equal is explored forever.
 
     Guarantee
     ---------
     Assume that the best arm satisfies truncated non-positivity: E[X 1{|X| > M}] <= 0 for all M >= 0 (so its mean is at most 0).
     Then for every eps in (0, 1] and u with E|X|^(1+eps) <= u, regret grows as ``sum_i (u / gap_i)^(1/eps) log T`` and at worst as
     ``(K log T)^(eps/(1+eps)) (u T)^(1/(1+eps))`` (Theorems 7 and 8). The rates hold, but the proof of the printed constants has a
-    gap, and those of Theorem 7 are too small; `robandit.theory.regret_bound` has corrected ones. Not proved with a ``center``, or
-    with a ``bonus`` (except ``"tight"``), ``c``, ``guard``, ``var_factor`` or ``delta_exp`` below the default. Requires no prior
-    knowledge. Anytime and deterministic.
+    gap, and those of Theorem 7 are too small; `robandit.theory.regret_bound` has corrected ones. Not proved with a ``bonus``
+    (except ``"tight"``), ``c``, ``guard``, ``var_factor`` or ``delta_exp`` below the default. Requires no prior knowledge. Anytime
+    and deterministic.
 
     Examples
     --------
@@ -108,7 +96,6 @@ class AdaRUCB(TwoStreams, Policy):
     delta_exp: float = 3.0
     solver: Literal["exact", "doubling"] = "exact"
     tie: Literal["fewest", "lowest"] = "fewest"
-    center: Literal["median"] | None = None
 
     use_when = "you know nothing but need a proved bound; losses, not gains"
     label = "AdaR-UCB"
@@ -124,10 +111,6 @@ class AdaRUCB(TwoStreams, Policy):
         source="the paper",
         row=13,
         title="AdaR-UCB",
-        notes=(
-            "AdaR-UCB with center='median' assumes truncated non-positivity about the arm's median; "
-            "no regret bound is proved for it.",
-        ),
     )
 
     def validate(self) -> None:
@@ -147,19 +130,6 @@ class AdaRUCB(TwoStreams, Policy):
             raise invalid("c * delta_exp", self.c * self.delta_exp, f"at most {MOST_STORED:g}", owner=owner, hint=hint)
         choice(self.solver, "solver", ("exact", "doubling"), owner=owner)
         choice(self.tie, "tie", ("fewest", "lowest"), owner=owner)
-        choice(self.center, "center", (None, "median"), owner=owner)
-
-    @property
-    def facts(self) -> Facts:
-        """The facts about the algorithm; with a centre the assumption changes and less is proved."""
-        if self.center is None:
-            return self.about
-        unproved: dict[str, Any] = {"bound": "", "instance": "", "worst": "", "matches": (None, None), "row": 0}
-        return dataclasses.replace(self.about, assumption=CENTRED, title="AdaR-UCB, centred", **unproved)
-
-    def hooks(self, *names: str) -> tuple[Any, ...]:
-        """Return the hooks of this class or, with a centre, the hooks of `Centred`."""
-        return super().hooks(*names) if self.center is None else hooks_of(Centred, *names)
 
     def params(self) -> Params:
         """Return the parameters as numbers."""
@@ -174,7 +144,7 @@ class AdaRUCB(TwoStreams, Policy):
             by_rounds=int(self.tie == "fewest"),
         )
 
-    def init(self, arms: int, horizon: int | None) -> Any:
+    def init(self, arms: int, horizon: int | None) -> State:
         """Return a state with buffers for the horizon. The buffers of a live bandit start small and grow up to a limit."""
         rounds = LIVE_ROUNDS if horizon is None else max(horizon // 2 + 1, 2)
         largest = self.c * self.delta_exp * math.log(rounds)
@@ -182,8 +152,7 @@ class AdaRUCB(TwoStreams, Policy):
         capacity = 64 if horizon is None else min(room, rounds + 2)
         clock = new_clock(max(LIVE_VALUES, room) if horizon is None else UNLIMITED)
         clock[LEAST] = -1
-        state = State(*empty_arms(arms, capacity), np.array([largest]), *lazy_state(arms), clock, np.zeros(arms))
-        return state if self.center is None else with_centres(state)
+        return State(*empty_arms(arms, capacity), np.array([largest]), *lazy_state(arms), clock, np.zeros(arms))
 
     def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""

@@ -1,4 +1,4 @@
-"""The state that AdaR-UCB, its centred variant and AdaKL-UCB share: two streams of rewards per arm.
+"""The state that AdaR-UCB and AdaKL-Proved share: two streams of rewards per arm.
 
 The stream X gives an arm's mean. The stream X' gives the threshold M, the root of ``sum_j min((X'_j / M)^2, 1) = c L``
 (:mod:`robandit.estimators.formulas.threshold`). The state keeps the largest |X'| with suffix sums of squares, one running sum of
@@ -63,8 +63,8 @@ def new_clock(limit: int) -> Ints:
     return clock
 
 
-class TwoStreams:
-    """Hooks of policies whose rewards form the streams X and X'."""
+class Buffered:
+    """What policies share whose state has a ``buffer`` that grows, and a ``clock`` with FULL, FALLBACKS and LIMIT."""
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index", "threshold", "share_trimmed")
     respects_allowed: ClassVar[bool] = True
@@ -82,6 +82,15 @@ class TwoStreams:
     def counters(self, state: Any) -> dict[str, int]:
         """Return the number of evaluations that are inexact because a live bandit reached its memory limit."""
         return {"fallbacks": int(state.clock[FALLBACKS])}
+
+    @staticmethod
+    def full(p: Any, s: Any) -> bool:
+        """Return whether a buffer has no room for another value."""
+        return s.clock[FULL] != 0
+
+
+class TwoStreams(Buffered):
+    """Hooks of policies whose rewards form the streams X and X'."""
 
     @staticmethod
     def take(p: Any, s: Any, arm: int) -> float:
@@ -110,11 +119,6 @@ class TwoStreams:
             counts[ISSUED_X] -= 1
             if s.clock[CURRENT] == arm and counts[ISSUED_X] <= counts[ISSUED_TOP]:
                 s.clock[CURRENT] = -1
-
-    @staticmethod
-    def full(p: Any, s: Any) -> bool:
-        """Return whether a buffer has no room for another value."""
-        return s.clock[FULL] != 0
 
 
 def round_open(s: Any) -> bool:

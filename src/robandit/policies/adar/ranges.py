@@ -1,4 +1,4 @@
-"""The valid ranges of the states of AdaR-UCB, its centred variant and AdaKL-UCB (:mod:`robandit.kernel.ranges`)."""
+"""The valid ranges of the states of AdaR-UCB, AdaKL-UCB and AdaKL-Proved (:mod:`robandit.kernel.ranges`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from robandit.kernel.lazy import lazy_ranges
 from robandit.kernel.ranges import (
     ANYTHING,
     COUNTS,
-    MOST,
     NOT_NEGATIVE,
     NUMBERS,
     POSITIVE,
@@ -22,44 +21,37 @@ from robandit.kernel.ranges import (
     near,
 )
 from robandit.kernel.types import Floats, Ints
-from robandit.policies.adar import clipped_index, clusters, layout, likelihood_index, trimmed_index
-from robandit.policies.adar.centre import FIRST
-from robandit.policies.adar.leader import FARTHEST
-from robandit.policies.adar.left_tail import LOWEST
+from robandit.policies.adakl import clipped_index, clusters, trimmed_likelihood
+from robandit.policies.adakl.leader import FARTHEST
+from robandit.policies.adakl.left_tail import LOWEST
+from robandit.policies.adar import layout, trimmed_index
 
 _CHOSEN = Range(0, 3, True)  # a curve, none, or a constant
 
 
 def adar_ranges(s: Any, fresh: Any) -> dict[str, Range]:
-    """Return the ranges of AdaR-UCB and, if the state has them, of the centres. ``fresh`` is a new state."""
+    """Return the ranges of AdaR-UCB. ``fresh`` is a new state."""
     numbers = {trimmed_index.SMALLEST: POSITIVE}  # 0 would be doubled for ever
     valid = _shared(s, fresh, _counts(s)) | {"arms": by_column(s.arms, numbers, ANYTHING)}
     valid["cells"] = Range(0.0, trimmed_index.FINEST)  # infinity would be halved for ever
-    if "centres" in s._fields:
-        valid |= {"centres": NUMBERS, "firsts": NUMBERS, "received": Range(0, FIRST)}
     return valid
 
 
-def adakl_ranges(s: Any, fresh: Any, *, centred: bool, practical: bool) -> dict[str, Range]:
-    """Return the ranges of AdaKL-UCB without the adaptive schedule."""
-    cut = s.arms[:, likelihood_index.CUT]
+def proved_ranges(s: Any, fresh: Any) -> dict[str, Range]:
+    """Return the ranges of AdaKL-Proved."""
+    cut = s.arms[:, trimmed_likelihood.CUT]
     sizes = np.abs(s.buffer[:, layout.BIG_VALUE, :-1])
     stored = _ordered(sizes, sizes.shape[1], cut)
-    counts = _counts(s) | {likelihood_index.N_TOP: COUNTS, likelihood_index.N_NEAR: COUNTS}
+    counts = _counts(s) | {trimmed_likelihood.N_TOP: COUNTS, trimmed_likelihood.N_NEAR: COUNTS}
     counts[layout.BIG] = Range(0, np.minimum(stored, sizes.shape[1] - 1))
-    if centred and not practical:  # as long as the centre changes, the first rewards of X are kept, too
-        most = np.where(s.counts[:, likelihood_index.N_TOP] < FIRST, FIRST, MOST)
-        counts[layout.N_X] = Range(0, most)
-    if practical:
-        counts[layout.N_X] = exactly(s.counts[:, likelihood_index.N_TOP])
-    numbers = {likelihood_index.CHOSEN: _CHOSEN, likelihood_index.CUT: NOT_NEGATIVE, layout.TOP_BELOW: NOT_NEGATIVE}
-    own = {"arms": by_column(s.arms, numbers, ANYTHING), "near": ANYTHING, "curves": ANYTHING, "firsts": NUMBERS}
+    numbers = {trimmed_likelihood.CHOSEN: _CHOSEN, trimmed_likelihood.CUT: NOT_NEGATIVE, layout.TOP_BELOW: NOT_NEGATIVE}
+    own = {"arms": by_column(s.arms, numbers, ANYTHING), "near": ANYTHING, "curves": ANYTHING}
     own["far"] = _clusters(s.far)
     return _shared(s, fresh, counts) | own
 
 
 def adaptive_ranges(s: Any, fresh: Any) -> dict[str, Range]:
-    """Return the ranges of AdaKL-UCB with the adaptive schedule."""
+    """Return the ranges of AdaKL-UCB."""
     c, arms, room = clipped_index, len(s.allowed), s.buffer.shape[1] - 1
     cut = s.arms[:, c.CUT]
     sizes = np.abs(s.buffer[:, :room])

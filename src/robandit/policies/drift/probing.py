@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
-from robandit.policies.adar.adakl_ucb import AdaKLUCB
 from robandit.policies.base import Policy
+from robandit.policies.default import DEFAULT
 from robandit.policies.drift.wrapping import Wrapping
 from robandit.policies.facts import Facts
 
@@ -51,7 +51,7 @@ class Probing(Wrapping, Policy):
     Seznec. Efficient change-point detection for tackling piecewise-stationary bandits. JMLR 23, 2022. Bursts are new.
     """
 
-    of: Any = dataclasses.field(default=AdaKLUCB(), kw_only=False)
+    of: Any = dataclasses.field(default=DEFAULT, kw_only=False)
     rate: float = 0.1
 
     suffix: ClassVar[str] = "with probes"

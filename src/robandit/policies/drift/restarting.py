@@ -9,8 +9,8 @@ import numpy as np
 
 from robandit.drift.detector import AGE, DELTA, RING, fresh, recent
 from robandit.kernel.types import Floats
-from robandit.policies.adar.adakl_ucb import AdaKLUCB
 from robandit.policies.base import Policy
+from robandit.policies.default import DEFAULT
 from robandit.policies.drift import schedule
 from robandit.policies.drift.probing import Probing
 from robandit.policies.drift.wrapping import Wrapping
@@ -59,7 +59,7 @@ class Restarting(Wrapping, Policy):
     Ramdas, A. Rinaldo. E-detectors: a nonparametric framework for sequential change detection. NEJSDS 2, 2024, on conformal ranks.
     """
 
-    of: Any = dataclasses.field(default=AdaKLUCB(), kw_only=False)
+    of: Any = dataclasses.field(default=DEFAULT, kw_only=False)
     rate: float = 0.1
     delta: float = DELTA
 

@@ -88,6 +88,7 @@ class Wrapping:
 
     respects_allowed: ClassVar[Any] = _inner("respects_allowed")
     grows: ClassVar[Any] = property(lambda self: growing_fields(self.of))
+    former_fields: ClassVar[Any] = _inner("former_fields")
     columns: ClassVar[Any] = _inner("columns")
     chance: ClassVar[Any] = _inner("chance")
 

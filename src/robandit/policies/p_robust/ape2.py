@@ -9,7 +9,7 @@ import numpy as np
 
 from robandit.kernel.random import exponential
 from robandit.kernel.ranges import ANYTHING, Range, near
-from robandit.kernel.types import Floats, Ints, UInts
+from robandit.kernel.types import Floats
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.p_robust.perturbed import Perturbed
@@ -33,21 +33,6 @@ class Params(NamedTuple):
     b: float
     unit: float
     kind: int
-
-
-class State(NamedTuple):
-    """Means; pulls made; the data of the mean; the perturbation's parameters; and the random stream."""
-
-    arms: Floats
-    pulls: Ints
-    fit: Floats
-    spans: Ints
-    points: Floats
-    work: Floats
-    pool: Floats
-    slots: Ints
-    law: Floats
-    rng: UInts
 
 
 class APE2(Perturbed, Policy):
@@ -123,13 +108,14 @@ class APE2(Perturbed, Policy):
         """Return the order, its constant, the scale and the law."""
         return Params(*order_and_constant(self.eps), float(self.c), KINDS[self.perturbation])
 
-    def init(self, arms: int, horizon: int | None) -> State:
+    def init(self, arms: int, horizon: int | None) -> Any:
         """Return a state without rewards. The law's parameters depend on the number of arms."""
         assert self.eps is not None
         alpha, size = (1.0 + self.eps) * (1.0 + self.eps) / self.eps, 1.0
         if not alpha > math.log(arms):
             alpha = size = math.log(arms)
-        return State(*mean_state(arms, self.eps), np.array([1.0 / alpha, size]), np.zeros(4, dtype=np.uint64))
+        law, stream = np.array([1.0 / alpha, size]), np.zeros(4, dtype=np.uint64)
+        return mean_state(arms, self.eps, law=law, rng=stream)
 
     def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
@@ -139,30 +125,30 @@ class APE2(Perturbed, Policy):
     add = staticmethod(learn_mean)
 
     @staticmethod
-    def reach(p: Params, s: State, arm: int) -> float:
+    def reach(p: Params, s: Any, arm: int) -> float:
         """Return the factor of the perturbation."""
         return p.unit * s.arms[arm, SHRINK]
 
     @staticmethod
-    def score(p: Params, s: State, arm: int) -> float:
+    def score(p: Params, s: Any, arm: int) -> float:
         """Return the perturbed mean."""
         noise = perturbation(p.kind, s.law, exponential(s.rng))
         return s.arms[arm, MEAN] + p.unit * noise * s.arms[arm, SHRINK]
 
     @staticmethod
-    def exceeded(p: Params, s: State, chance: float) -> float:
+    def exceeded(p: Params, s: Any, chance: float) -> float:
         """Return the noise that is exceeded with this probability."""
         if p.kind in (EXPONENTIAL, PARETO):
             return perturbation(p.kind, s.law, -math.log(chance))
         return perturbation(p.kind, s.law, -math.log1p(-chance) if chance < 1.0 else math.inf)
 
     @staticmethod
-    def above(p: Params, s: State, noise: float) -> float:
+    def above(p: Params, s: Any, noise: float) -> float:
         """Return the probability of larger noise."""
         return noise_above(p.kind, s.law, noise)
 
     @staticmethod
-    def edges(p: Params, s: State) -> tuple[float, float]:
+    def edges(p: Params, s: Any) -> tuple[float, float]:
         """Return the least noise, or the points that enclose the steep part of Gumbel's and Frechet's distribution function."""
         if p.kind == EXPONENTIAL:
             return 0.0, 0.0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from robandit.kernel.random import uniform
 from robandit.kernel.ranges import ANYTHING, Range
-from robandit.kernel.types import Floats, Ints, UInts
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.p_robust.mr_ucb import Params, bonus
@@ -16,20 +15,6 @@ from robandit.policies.p_robust.perturbed import Perturbed
 from robandit.policies.p_robust.running_mean import ARM_FLOATS, COUNT, MEAN, learn_mean, mean_state, order_and_constant
 
 REACH = ARM_FLOATS  # the largest perturbation of the arm
-
-
-class State(NamedTuple):
-    """Means and reaches; pulls made; the data of the mean; and the random stream."""
-
-    arms: Floats
-    pulls: Ints
-    fit: Floats
-    spans: Ints
-    points: Floats
-    work: Floats
-    pool: Floats
-    slots: Ints
-    rng: UInts
 
 
 class MRAPE(Perturbed, Policy):
@@ -96,9 +81,9 @@ class MRAPE(Perturbed, Policy):
         assert self.horizon is not None
         return Params(*order_and_constant(self.eps), float(self.c), 2.0 * self.c, float(self.horizon))
 
-    def init(self, arms: int, horizon: int | None) -> State:
+    def init(self, arms: int, horizon: int | None) -> Any:
         """Return a state without rewards."""
-        return State(*mean_state(arms, self.eps, 1), np.zeros(4, dtype=np.uint64))
+        return mean_state(arms, self.eps, 1, rng=np.zeros(4, dtype=np.uint64))
 
     def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
@@ -113,32 +98,32 @@ class MRAPE(Perturbed, Policy):
         return longer
 
     @staticmethod
-    def add(p: Params, s: State, arm: int, reward: float) -> None:
+    def add(p: Params, s: Any, arm: int, reward: float) -> None:
         """Update the arm's mean and reach, which change only with the arm's own rewards."""
         learn_mean(p, s, arm, reward)
         s.arms[arm, REACH] = bonus(p, s, arm)
 
     @staticmethod
-    def reach(p: Params, s: State, arm: int) -> float:
+    def reach(p: Params, s: Any, arm: int) -> float:
         """Return the largest perturbation of the arm."""
         return s.arms[arm, REACH]
 
     @staticmethod
-    def score(p: Params, s: State, arm: int) -> float:
+    def score(p: Params, s: Any, arm: int) -> float:
         """Return the mean plus a uniform share of the reach."""
         return s.arms[arm, MEAN] + s.arms[arm, REACH] * uniform(s.rng)
 
     @staticmethod
-    def exceeded(p: Params, s: State, chance: float) -> float:
+    def exceeded(p: Params, s: Any, chance: float) -> float:
         """Return the share that is exceeded with this probability."""
         return 1.0 - chance
 
     @staticmethod
-    def above(p: Params, s: State, share: float) -> float:
+    def above(p: Params, s: Any, share: float) -> float:
         """Return the probability of a larger share."""
         return min(max(1.0 - share, 0.0), 1.0)
 
     @staticmethod
-    def edges(p: Params, s: State) -> tuple[float, float]:
+    def edges(p: Params, s: Any) -> tuple[float, float]:
         """Return the least and the largest share."""
         return 0.0, 1.0

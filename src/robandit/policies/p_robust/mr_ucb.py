@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from robandit.kernel.lazy import lazy_ranges, lazy_state
 from robandit.kernel.ranges import Range
-from robandit.kernel.types import Floats, Ints
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import FLAT, IndexPolicy
 from robandit.policies.p_robust.running_mean import (
@@ -32,21 +31,6 @@ class Params(NamedTuple):
     unit: float
     c: float
     horizon: float
-
-
-class State(NamedTuple):
-    """Means and indices; pulls made; the data of the mean; and the lazy arg-max."""
-
-    arms: Floats
-    pulls: Ints
-    fit: Floats
-    spans: Ints
-    points: Floats
-    work: Floats
-    pool: Floats
-    slots: Ints
-    lines: Floats
-    lead: Ints
 
 
 def bonus(p: Params, s: Any, arm: int) -> float:
@@ -118,9 +102,10 @@ class MRUCB(PRobust, IndexPolicy):
         assert self.horizon is not None
         return Params(*order_and_constant(self.eps), float(self.c_est), float(self.c), float(self.horizon))
 
-    def init(self, arms: int, horizon: int | None) -> State:
+    def init(self, arms: int, horizon: int | None) -> Any:
         """Return a state without rewards."""
-        return State(*mean_state(arms, self.eps, 1), *lazy_state(arms))
+        lines, lead = lazy_state(arms)
+        return mean_state(arms, self.eps, 1, lines=lines, lead=lead)
 
     def ranges(self, state: Any) -> dict[str, Range]:
         """Return the valid range of each field."""
@@ -137,22 +122,22 @@ class MRUCB(PRobust, IndexPolicy):
     outlook = FLAT
 
     @staticmethod
-    def add(p: Params, s: State, arm: int, reward: float) -> None:
+    def add(p: Params, s: Any, arm: int, reward: float) -> None:
         """Update the arm's mean and index, which change only with the arm's own rewards."""
         learn_mean(p, s, arm, reward)
         s.arms[arm, INDEX] = s.arms[arm, MEAN] + bonus(p, s, arm)
 
     @staticmethod
-    def mean(p: Params, s: State, arm: int) -> float:
+    def mean(p: Params, s: Any, arm: int) -> float:
         """Return the p-robust mean."""
         return s.arms[arm, MEAN]
 
     @staticmethod
-    def level(p: Params, s: State) -> float:
+    def level(p: Params, s: Any) -> float:
         """Return 0, because the index does not change with time."""
         return 0.0
 
     @staticmethod
-    def index(p: Params, s: State, arm: int, level: float) -> float:
+    def index(p: Params, s: Any, arm: int, level: float) -> float:
         """Return the index, computed at the arm's last reward."""
         return s.arms[arm, INDEX]

@@ -9,14 +9,15 @@ directly. Sums of logarithms are logarithms of products, stored as product - 1, 
 two dozen multiplications for the points and a few logarithms, for every n. The error is below 1e-12 of sum_j |psi_j| for all p in
 (1, 2], all n, and rewards that are 0 or have |X|/c >= 1e-150. Interpolation contributes 3e-15. Tests measure below 1e-13.
 
-A policy's parameters have ``order`` (p), ``b`` and ``unit`` (c). Its state has the fields of `mean_state`, where ``arms`` has the
-columns COUNT, MEAN, SHRINK and SINCE. Rewards in another order give the same mean up to rounding, not exactly.
+A policy's parameters have ``order`` (p), ``b`` and ``unit`` (c). Its state begins with the fields of `MeanState`, where ``arms``
+has the columns COUNT, MEAN, SHRINK and SINCE. Rewards in another order give the same mean up to rounding, not exactly.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -50,11 +51,24 @@ WIDEST = 1e150  # bound on c, so that rewards can be divided by c
 LOG_2 = math.log(2.0)
 
 
+class MeanState(NamedTuple):
+    """The fields with which the state of each policy on the p-robust mean begins."""
+
+    arms: Floats  # (arms, ARM_FLOATS), and columns of the policy
+    pulls: Ints
+    fit: Floats  # (arms, 2, POINTS): F and its rounding error at the points of each arm
+    spans: Ints
+    points: Floats
+    work: Floats
+    pool: Floats
+    slots: Ints
+
+
 class PRobust(KeepsRewards):
     """Base class of the policies on the p-robust mean."""
 
     def mean_ranges(self: Any, s: Any) -> dict[str, Range]:
-        """Return the valid ranges of the fields of `mean_state`. A reward in units of c can be as large as 1e300."""
+        """Return the valid ranges of the fields of `MeanState`. A reward in units of c can be as large as 1e300."""
         stored = s.slots[:-1, USED]
         own = {"arms": by_column(s.arms, {COUNT: exactly(stored)}, ANYTHING), "pulls": pulls_range(s, stored > 0)}
         own |= {"fit": ANYTHING, "spans": Range(0, stored[:, None]), "points": near(self.init(1, None).points)}
@@ -77,13 +91,13 @@ def order_and_constant(eps: float | None) -> tuple[float, float]:
     return 1.0 + eps, b_p(1.0 + eps)
 
 
-def mean_state(
-    arms: int, eps: float | None, extra: int = 0
-) -> tuple[Floats, Ints, Floats, Ints, Floats, Floats, Floats, Ints]:
-    """Return the fields ``arms`` (with extra columns), ``pulls``, ``fit``, ``spans``, ``points``, ``work``, ``pool`` and ``slots``.
+@cache
+def _state_type(more: tuple[str, ...]) -> Any:
+    return cast(Any, NamedTuple)("State", [(name, Any) for name in (*MeanState._fields, *more)])
 
-    ``fit`` holds F and its rounding error at the points of each arm.
-    """
+
+def mean_state(arms: int, eps: float | None, extra: int = 0, **more: Any) -> Any:
+    """Return the state of a new run: the fields of `MeanState`, with extra columns in ``arms``, then those in ``more``."""
     assert eps is not None
     angles = (2.0 * np.arange(POINTS) + 1.0) * np.pi / (2.0 * POINTS)
     points = np.empty((4, POINTS))
@@ -93,7 +107,9 @@ def mean_state(
     points[SCALE] = points[SHARE] ** (1.0 / (1.0 + eps))
     fit, spans = np.zeros((arms, 2, POINTS)), np.zeros((arms, 2), dtype=np.int64)
     numbers, work = np.zeros((arms, ARM_FLOATS + extra)), np.zeros((4, POINTS))
-    return numbers, no_pulls(arms), fit, spans, points, work, *empty_store(arms, 2)
+    pool, slots = empty_store(arms, 2)
+    mean = MeanState(numbers, no_pulls(arms), fit, spans, points, work, pool, slots)
+    return _state_type(tuple(more))(*mean, *more.values())
 
 
 def learn_mean(p: Any, s: Any, arm: int, reward: float) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from robandit.decisions.settings import DEFAULT_OPEN, LONGEST_NAME, LONGEST_UNIT
+from robandit.decisions.settings import DEFAULT_OPEN, DEFAULT_POLICY, LONGEST_NAME, LONGEST_UNIT
 from robandit.errors import RobanditError
 from robandit.notebook import escaped
 from robandit.service import access, experiments
@@ -18,7 +18,7 @@ from robandit.service.problems import Problem, Refusal
 
 # The fields below the name and the arms: label, hint, and the attributes of the input.
 _OPTIONAL = {
-    "policy": ("Policy", "Empty: AdaKLUCB. Another example: EpsilonGreedy(epsilon=0.05)", ""),
+    "policy": ("Policy", f"Empty: {DEFAULT_POLICY}. Another example: EpsilonGreedy(epsilon=0.05)", ""),
     "unit": ("Unit of the rewards", "Shown on the dashboard, such as ms or EUR", f' maxlength="{LONGEST_UNIT}"'),
     "reward_window": (
         "Reward window, in seconds",

@@ -8,7 +8,7 @@ largest future n C is below every later minimiser.
 
 **Values near zero are not stored.** With |z| <= cut <= l/4, ``sum log(1 - z/l) = -sum_k p_k (cut/l)^k / k`` with p_k the sum of
 (z/cut)^k. Sixteen terms leave an error below 1e-9 of the bound's width. The same holds about any other point
-(:mod:`robandit.policies.adar.clusters`).
+(:mod:`robandit.policies.adakl.clusters`).
 
 **Near the last minimiser l0 the sum is a polynomial.** With w = l0 - max z and a_j = w / (l0 - z_j) <= 1, ``sum log(l0 + e w -
 z_j) = sum log(l0 - z_j) + sum_r (-1)^(r+1) A_r e^r / r`` with A_r = sum a_j^r. A new value adds its powers to six numbers, and a
@@ -17,7 +17,7 @@ which only rescales the numbers. Outside this range (for independent data, after
 exceeds l0, the numbers are recomputed from the stored values.
 
 **Clipped values are not in the sums.** ``up`` values count as ``edge`` and ``down`` values as ``-edge``. They are further terms in
-every formula, because the edge moves with each evaluation. The other schedules of AdaKL-UCB have none: trimmed values count as 0.
+every formula, because the edge moves with each evaluation. AdaKL-Proved has none: its trimmed values count as 0.
 
 The formulas use z/l and small differences, so they stay accurate when n is large.
 """
@@ -25,11 +25,12 @@ The formulas use z/l and small differences, so they stay accurate when n is larg
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from robandit.estimators.formulas.likelihood import bound_at
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
-from robandit.policies.adar.clusters import COUNT, PIVOT, SPAN, TERMS, logs_and_tilts, top_of
+from robandit.policies.adakl.clusters import COUNT, PIVOT, SPAN, TERMS, logs_and_tilts, top_of
 
 POWERS = 6
 RADIUS = 0.01
@@ -148,99 +149,88 @@ def follow(curve: Floats, n: float, exponent: float, floor: float, up: float, do
     return abs(step) <= RADIUS
 
 
-@out_of_line
-def distance(
-    kept: Floats,
-    first: int,
-    last: int,
-    near: Floats,
-    cut: float,
-    far: Floats,
-    n: float,
-    at: float,
-    up: float,
-    down: float,
-    edge: float,
-) -> tuple[float, float, float]:
-    """Return D(at), its derivative by log l, and the sum of log(1 - z/l) over all but the clipped values.
+class Sample(NamedTuple):
+    """The values of a bound: the kept ones, those in power sums and in clusters, clipped ones, and zeros."""
 
-    The values are kept[first:last], the near ones, the clusters, the clipped ones, and zeros.
-    """
+    kept: Floats
+    first: int  # kept[first:last] count
+    last: int
+    near: Floats  # sums of powers of the values up to the cut
+    cut: float
+    n_near: float
+    far: Floats  # clusters
+    zeros: int  # values that count as 0, besides those in `near`
+    n: float
+    """The number of all values."""
+    up: float  # values that count as the edge
+    down: float  # values that count as -edge
+    edge: float
+
+
+@out_of_line
+def distance(z: Sample, at: float) -> tuple[float, float, float]:
+    """Return D(at), its derivative by log l, and the sum of log(1 - z/l) over all but the clipped values."""
     logs = 0.0
     tilts = 0.0  # sum z/(l - z)
     squares = 0.0  # sum (l/(l - z))^2 - 1
-    x = cut / at
+    x = z.cut / at
     power = 1.0
     for k in range(TERMS):
         power *= x
-        term = near[k] * power
+        term = z.near[k] * power
         logs -= term / (k + 1.0)
         tilts += term
         squares += (k + 2.0) * term
-    for j in range(far.shape[0]):
-        if far[j, COUNT] > 0.0:
-            more = logs_and_tilts(far[j], at)
+    for j in range(z.far.shape[0]):
+        if z.far[j, COUNT] > 0.0:
+            more = logs_and_tilts(z.far[j], at)
             logs += more[0]
             tilts += more[1]
             squares += more[2]
-    for j in range(first, last):
-        ratio = kept[j] / at
+    for j in range(z.first, z.last):
+        ratio = z.kept[j] / at
         tilt = ratio / (1.0 - ratio)
         logs += math.log1p(-ratio)
         tilts += tilt
         squares += tilt * (2.0 + tilt)
     clipped = 0.0
-    if up > 0.0:
-        tilt = edge / (at - edge)
-        clipped += up * math.log1p(-edge / at)
-        tilts += up * tilt
-        squares += up * tilt * (2.0 + tilt)
-    if down > 0.0:
-        tilt = -edge / (at + edge)
-        clipped += down * math.log1p(edge / at)
-        tilts += down * tilt
-        squares += down * tilt * (2.0 + tilt)
-    mean = tilts / n
-    slope = n * (mean - (squares / n - mean) / (1.0 + mean))
-    return logs + clipped + n * math.log1p(mean), slope, logs
+    if z.up > 0.0:
+        tilt = z.edge / (at - z.edge)
+        clipped += z.up * math.log1p(-z.edge / at)
+        tilts += z.up * tilt
+        squares += z.up * tilt * (2.0 + tilt)
+    if z.down > 0.0:
+        tilt = -z.edge / (at + z.edge)
+        clipped += z.down * math.log1p(z.edge / at)
+        tilts += z.down * tilt
+        squares += z.down * tilt * (2.0 + tilt)
+    mean = tilts / z.n
+    slope = z.n * (mean - (squares / z.n - mean) / (1.0 + mean))
+    return logs + clipped + z.n * math.log1p(mean), slope, logs
 
 
-def highest_of(kept: Floats, first: int, last: int) -> float:
+def highest_of(z: Sample) -> float:
     """Return the largest of the kept values, or 0 if all are negative."""
     highest = 0.0
-    for j in range(first, last):
-        highest = max(highest, kept[j])
+    for j in range(z.first, z.last):
+        highest = max(highest, z.kept[j])
     return highest
 
 
 @out_of_line
-def minimiser(
-    kept: Floats,
-    first: int,
-    last: int,
-    near: Floats,
-    cut: float,
-    far: Floats,
-    n: float,
-    level: float,
-    floor: float,
-    guess: float,
-    up: float,
-    down: float,
-    edge: float,
-) -> float:
+def minimiser(z: Sample, level: float, floor: float, guess: float) -> float:
     """Return the l >= floor where D(l) = level, or the floor if D is smaller there. Newton on log D, in log(l - base)."""
-    base = max(highest_of(kept, first, last), LEAST_RATIO * cut)  # a lower bound of l
-    for j in range(far.shape[0]):
-        if far[j, COUNT] > 0.0:
-            base = max(base, far[j, PIVOT] + LEAST_RATIO * far[j, SPAN])
-    if up > 0.0:
-        base = max(base, edge)
-    scale = max(cut, floor)
-    for j in range(first, last):
-        scale = max(scale, abs(kept[j]))
+    base = max(highest_of(z), LEAST_RATIO * z.cut)  # a lower bound of l
+    for j in range(z.far.shape[0]):
+        if z.far[j, COUNT] > 0.0:
+            base = max(base, z.far[j, PIVOT] + LEAST_RATIO * z.far[j, SPAN])
+    if z.up > 0.0:
+        base = max(base, z.edge)
+    scale = max(z.cut, floor)
+    for j in range(z.first, z.last):
+        scale = max(scale, abs(z.kept[j]))
     if floor > base:
-        d, slope, _ = distance(kept, first, last, near, cut, far, n, floor, up, down, edge)
+        d, slope, _ = distance(z, floor)
         if d <= level:
             return floor
     low = math.log(scale) - 80.0
@@ -256,7 +246,7 @@ def minimiser(
         if not low < y < high:
             y = 0.5 * (low + high)
         at = base + math.exp(y)
-        d, slope, _ = distance(kept, first, last, near, cut, far, n, at, up, down, edge)
+        d, slope, _ = distance(z, at)
         if d > level:
             low = y
         else:
@@ -271,28 +261,11 @@ def minimiser(
 
 
 @out_of_line
-def remake(
-    curve: Floats,
-    kept: Floats,
-    first: int,
-    last: int,
-    near: Floats,
-    cut: float,
-    far: Floats,
-    n_near: float,
-    n: float,
-    level: float,
-    floor: float,
-    zeros: int,
-    up: float,
-    down: float,
-    edge: float,
-) -> None:
-    """Move l0 to the minimiser and recompute the sums, with ``zeros`` values that count as 0."""
-    guess = curve[AT] + curve[STEP] * curve[GAP]
-    at = minimiser(kept, first, last, near, cut, far, n, level, floor, guess, up, down, edge)
-    highest = max(highest_of(kept, first, last), cut, top_of(far))
-    _, _, logs = distance(kept, first, last, near, cut, far, n, at, up, down, edge)
+def remake(curve: Floats, z: Sample, level: float, floor: float) -> None:
+    """Move l0 to the minimiser and recompute the sums."""
+    at = minimiser(z, level, floor, curve[AT] + curve[STEP] * curve[GAP])
+    highest = max(highest_of(z), z.cut, top_of(z.far))
+    _, _, logs = distance(z, at)
     curve[READY] = 1.0
     curve[AT] = at
     curve[GAP] = at - highest
@@ -300,14 +273,14 @@ def remake(
     curve[STEP] = 0.0
     for r in range(POWERS):
         curve[SUMS + r] = 0.0
-    for j in range(first, last):
-        add_powers(curve, curve[GAP] / (at - kept[j]))
-    for _ in range(zeros):
+    for j in range(z.first, z.last):
+        add_powers(curve, curve[GAP] / (at - z.kept[j]))
+    for _ in range(z.zeros):
         add_powers(curve, curve[GAP] / at)
-    add_sums(curve, near, n_near, 0.0, cut)
-    for j in range(far.shape[0]):
-        if far[j, COUNT] > 0.0:
-            add_sums(curve, far[j], far[j, COUNT], far[j, PIVOT], far[j, SPAN])
+    add_sums(curve, z.near, z.n_near, 0.0, z.cut)
+    for j in range(z.far.shape[0]):
+        if z.far[j, COUNT] > 0.0:
+            add_sums(curve, z.far[j], z.far[j, COUNT], z.far[j, PIVOT], z.far[j, SPAN])
 
 
 @out_of_line

@@ -1,24 +1,24 @@
-"""The index of AdaKL-UCB's adaptive schedule: the smaller of two likelihood bounds, and what the leader's tail adds to it.
+"""The state and the index of AdaKL-UCB: the smaller of two likelihood bounds, and what the leader's tail adds to it.
 
 With z the rewards of an arm minus its centre, n their number, x = (tau - 1)/K, L = log(1 + x), and h the largest z:
 
 - **The arm's own level** ``L_i = s(n) (g L + (1 - g) log(1 + x/n))`` is lower for arms with many rewards and for light left tails.
-  g is the pooled Hill index of the left tails (:mod:`robandit.policies.adar.left_tail`), at least 0.25 and at most 1. The factor
+  g is the pooled Hill index of the left tails (:mod:`robandit.policies.adakl.left_tail`), at least 0.25 and at most 1. The factor
   s(n) is 1 for up to 24 rewards, and ``s + (1 - s) 24/n`` above, with s = 0.3 + 0.7 g.
 - **The free bound** ``min over l >= h exp(L/(n - 1)) of l - exp(-L_i/n + mean log(l - z))``.
 - **The clipped bound**, once over 3 c L rewards differ from the centre: the same with rewards beyond the threshold M counted as M
   or -M, and l >= M. M is the root of ``sum min((z/M)^2, 1) = c L``.
 - **The reach** D is the smaller of M and h exp(L/(n - 1)). An arm with fewer rewards than the leader adds 1.5 times what the leader
-  owes to rewards beyond D that the arm cannot have seen yet (:mod:`robandit.policies.adar.leader`).
+  owes to rewards beyond D that the arm cannot have seen yet (:mod:`robandit.policies.adakl.leader`).
 
 **One bound is often enough.** If M is at least the floor of the free bound, no reward is clipped from above; clipping then only
 raises rewards and the floor of l, so the free bound is the smaller one. If M is below it and nothing is clipped from below, the
-clipped bound is the smaller one. A curve (:mod:`robandit.policies.adar.curve`) updates each bound in O(1) time per reward.
+clipped bound is the smaller one. A curve (:mod:`robandit.policies.adakl.curve`) updates each bound in O(1) time per reward.
 
 **The state** stores an arm's rewards minus the centre: the `FARTHEST` largest in descending order of size, then further ones above
 ``CUT`` in any order. Rewards up to ``CUT`` are in power sums, also those that are stored. The cut is a quarter of the lowest future
 threshold and of the lowest future l. So these rewards are never clipped and always small compared with l. Rewards that are neither
-small nor among the farthest, such as most of a sorted sequence, join clusters (:mod:`robandit.policies.adar.clusters`). A live
+small nor among the farthest, such as most of a sorted sequence, join clusters (:mod:`robandit.policies.adakl.clusters`). A live
 bandit has a limit. If dependent data exceed it even so, the smallest rewards join the power sums, and ``fallbacks`` counts the
 curves made with an l below four cuts.
 
@@ -36,26 +36,18 @@ import numpy as np
 
 from robandit.estimators.formulas.threshold import above_root, threshold_root
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, forget_lines, lazy_state, touched
+from robandit.kernel.lazy import forget_lines, lazy_state
 from robandit.kernel.types import Floats, Ints
-from robandit.policies.adar.centre import FIRST, due, median_in_place
-from robandit.policies.adar.clusters import (
-    CLUSTER,
-    CLUSTERS,
-    FEWEST,
-    TERMS,
-    add_near,
-    gather,
-    joins,
-    total_of,
-)
-from robandit.policies.adar.curve import (
+from robandit.policies.adakl.centre import FIRST, due, median_in_place
+from robandit.policies.adakl.clusters import CLUSTER, CLUSTERS, FEWEST, TERMS, add_near, gather, joins
+from robandit.policies.adakl.curve import (
     AT,
     CURVE,
     GAP,
     RADIUS,
     READY,
     STEP,
+    Sample,
     add_value,
     follow,
     minimiser,
@@ -63,9 +55,9 @@ from robandit.policies.adar.curve import (
     rescale,
     value_at,
 )
+from robandit.policies.adakl.leader import FARTHEST, PROFILE_ROWS, RENEWAL, borrowed_at, profile_of
+from robandit.policies.adakl.left_tail import ENOUGH, LOWEST, add_low, hill, tail_length
 from robandit.policies.adar.layout import FALLBACKS, FULL, LIMIT
-from robandit.policies.adar.leader import FARTHEST, PROFILE_ROWS, RENEWAL, borrowed_at, profile_of
-from robandit.policies.adar.left_tail import ENOUGH, LOWEST, add_low, hill, tail_length
 
 UNSEEN = 4.0  # rewards per unit of L_i after which an arm without a reward above the centre is no longer forced
 TAIL_RENEWAL = 7  # g is renewed when there are 1/7 more rewards in total
@@ -175,74 +167,6 @@ def new_state(arms: int, p: Params, largest: float, limit: int) -> State:
         lead=lead,
         clock=clock,
     )
-
-
-class Adaptive:
-    """The hooks of ``AdaKLUCB(schedule="adaptive")``."""
-
-    @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Return the arm with the largest index."""
-        return best_arm(index, outlook, pulls_made, p, s, level_of(s))
-
-    @staticmethod
-    def take(p: Params, s: State, arm: int) -> float:
-        """Count a pull whose reward is still to come."""
-        s.counts[arm, PULLS] += 1
-        s.clock[TAKEN] += 1
-        return 1.0
-
-    @staticmethod
-    def expire(p: Params, s: State, arm: int, mark: float) -> None:
-        """Remove a pull without reward from the arm's pulls, which decide ties. The clock still counts it."""
-        s.counts[arm, PULLS] -= 1
-
-    @staticmethod
-    def full(p: Params, s: State) -> bool:
-        """Return whether a buffer has no room for another reward."""
-        return s.clock[FULL] != 0
-
-    @staticmethod
-    def update(p: Params, s: Any, arm: int, reward: float, mark: float) -> None:
-        """Learn a reward, and renew g and the leader's profile when that is due."""
-        if s.counts[arm, N] < FIRST:
-            collect(s, arm, reward)
-        else:
-            learn(s, arm, reward)
-        s.clock[LEARNED] += 1
-        if s.clock[LEARNED] >= s.clock[TAIL_NEXT]:
-            renew_tail(p, s)
-        leader = s.clock[LEADER]
-        if leader < 0 or not s.allowed[leader] or s.counts[arm, N] > s.counts[leader, N]:
-            s.clock[LEADER] = most_rewarded(s, arm)
-            renew_profile(p, s, s.clock[LEADER])
-        elif arm == leader and s.counts[arm, N] >= s.clock[PROFILE_NEXT]:
-            renew_profile(p, s, arm)
-        touched(s.lines, s.lead, arm)
-
-    @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in mean (clipped if the index uses it), index, threshold and share of rewards beyond it, for the next round."""
-        fallbacks = s.clock[FALLBACKS]
-        numbers = s.arms[arm]
-        counts = s.counts[arm]
-        out[0] = math.nan
-        out[1] = index(p, s, arm, level_of(s))
-        out[2] = math.nan
-        out[3] = math.nan
-        if out[1] < math.inf:
-            first = 0
-            total = s.near[arm, 0] * numbers[CUT] + total_of(s.far[arm])
-            if numbers[THRESHOLD] < math.inf:
-                out[2] = numbers[THRESHOLD]
-                out[3] = counts[ABOVE] / counts[N]
-                if numbers[CHOSEN] == CLIPPED:
-                    first = counts[ABOVE]
-                    total += (2.0 * counts[UP] - counts[ABOVE]) * numbers[THRESHOLD]
-            for j in range(first, counts[BIG]):
-                total += s.buffer[arm, j]
-            out[0] = numbers[CENTRE] + total / counts[N]
-        s.clock[FALLBACKS] = fallbacks  # only decisions are counted
 
 
 # --- learning a reward -----------------------------------------------------------------------------------------------
@@ -371,9 +295,8 @@ def merge(s: State, arm: int) -> None:
         d = clipped_at(s, arm, a, counts[ABOVE])
         lowest = threshold_root(rest_above(s, arm, d), a, d)
         guess = s.curves[arm, FREE, AT]
-        cut, n, level = numbers[CUT], float(counts[N]), s.limits[1]
-        least = minimiser(row, 0, counts[BIG], s.near[arm], cut, s.far[arm], n, level, 0.0, guess, 0.0, 0.0, 0.0)
-        lowest = min(lowest, least)
+        n = float(counts[N])
+        lowest = min(lowest, minimiser(sample_of(s, arm, 0, 0.0, 0.0, 0.0), s.limits[1], 0.0, guess))
         move_near(s, arm, (1.0 - 1e-9) * lowest / 4.0)
         if counts[BIG] >= FARTHEST + FEWEST:
             # The farthest stay, since they may be clipped.
@@ -551,15 +474,29 @@ def bound_of(s: State, arm: int, which: int, n: float, own: float, floor: float)
         up = float(counts[UP])
         down = float(counts[ABOVE] - counts[UP])
     if curve[READY] == 0.0 or not follow(curve, n, own / n, floor, up, down, floor):
-        cut = s.arms[arm, CUT]
-        last = counts[BIG]
-        n_near = float(counts[N_NEAR])
-        remake(
-            curve, s.buffer[arm], first, last, s.near[arm], cut, s.far[arm], n_near, n, own, floor, 0, up, down, floor
-        )
-        if curve[AT] < 3.9999 * cut:
+        remake(curve, sample_of(s, arm, first, up, down, floor), own, floor)
+        if curve[AT] < 3.9999 * s.arms[arm, CUT]:
             s.clock[FALLBACKS] += 1
     return value_at(curve, n, own / n, curve[STEP], up, down, floor)
+
+
+def sample_of(s: State, arm: int, first: int, up: float, down: float, edge: float) -> Sample:
+    """Return an arm's rewards, of which the ``first`` ones are clipped at the edge."""
+    counts = s.counts[arm]
+    return Sample(
+        kept=s.buffer[arm],
+        first=first,
+        last=counts[BIG],
+        near=s.near[arm],
+        cut=s.arms[arm, CUT],
+        n_near=float(counts[N_NEAR]),
+        far=s.far[arm],
+        zeros=0,
+        n=float(counts[N]),
+        up=up,
+        down=down,
+        edge=edge,
+    )
 
 
 def lends(s: Any) -> bool:

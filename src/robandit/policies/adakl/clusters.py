@@ -5,7 +5,7 @@ for k up to `TERMS`, if span <= (l - pivot)/4: the omitted terms are below 4^-16
 for ever, and the values can be forgotten.
 
 **Independent data need one such set**, about 0: the centre of an arm is a median, and most values are small compared with l
-(:mod:`robandit.policies.adar.curve`). If the data drift or are sorted, most of them lie far from the centre. With v = 1/(l - z)
+(:mod:`robandit.policies.adakl.curve`). If the data drift or are sorted, most of them lie far from the centre. With v = 1/(l - z)
 and a the mean of v, ``sum_j (v_j/a - 1 - log(v_j/a))`` is at most the largest level L at the lowest future l. So at most
 43 L + 22 L values have l - z outside of 0.75/a to 1.25/a. The others form a *cluster* about l - 1/a, with span 0.25/a. It is made
 when many values are stored. As l grows, the cluster grows. Its new range must contain the old one: otherwise sums about the new

@@ -9,15 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.amount import amount
-from robandit.policies.adar import curve as module
-from robandit.policies.adar.clusters import CLUSTER, TERMS, add_near
-from robandit.policies.adar.curve import (
+from robandit.policies.adakl import curve as module
+from robandit.policies.adakl.clusters import CLUSTER, TERMS, add_near
+from robandit.policies.adakl.curve import (
     AT,
     CURVE,
     GAP,
     RADIUS,
     READY,
     STEP,
+    Sample,
     add_value,
     add_zero,
     distance,
@@ -32,13 +33,17 @@ NO_CLUSTERS = np.zeros((0, CLUSTER))
 UNCLIPPED = (0.0, 0.0, 0.0)
 
 
+def sample(kept, first=0, near=NOTHING, cut=0.0, n_near=0, clip=UNCLIPPED):
+    """Values by descending size; the first ones count as 0, or as +-edge."""
+    zeros, n = first if clip == UNCLIPPED else 0, float(len(kept) + n_near)
+    return Sample(kept, first, len(kept), near, cut, float(n_near), NO_CLUSTERS, zeros, n, *clip)
+
+
 def made(z, level, floor=0.0, first=0, near=NOTHING, cut=0.0, n_near=0, curve=None, clip=UNCLIPPED):
     """A curve made from the values as they are kept: by descending size, the first ones count as 0, or as +-edge."""
     kept = z[np.argsort(-np.abs(z), kind="stable")]
     curve = np.zeros(CURVE) if curve is None else curve
-    zeros = first if clip == UNCLIPPED else 0
-    n = float(len(kept) + n_near)
-    remake(curve, kept, first, len(kept), near, cut, NO_CLUSTERS, float(n_near), n, level, floor, zeros, *clip)
+    remake(curve, sample(kept, first, near, cut, n_near, clip), level, floor)
     return curve
 
 
@@ -64,7 +69,7 @@ def precise(z, level, floor=0.0):
 
 
 def seen(z, level):
-    """The practical schedule's floor, with which l never comes too close to the largest value for doubles."""
+    """A floor with which l never comes too close to the largest value for doubles."""
     return max(z.max(), 0.0) * math.exp(level / (len(z) - 1))
 
 
@@ -233,7 +238,7 @@ def test_a_cut_at_a_quarter_of_l_costs_less_than_1e_9_of_the_width(kind):
         "losses": np.where(rng.random(n) < 0.9, 0.0, -1.0),
         "few above": np.where(rng.random(n) < 0.98, rng.uniform(-1.0, 1.0, n), -9.0),
     }[kind]
-    level = distance(z, 0, n, NOTHING, 0.0, NO_CLUSTERS, float(n), 4.0, *UNCLIPPED)[0]
+    level = distance(sample(z), 4.0)[0]
     below = np.abs(z) <= 1.0
     rest, near = z[~below], powers(z[below], 1.0)
     exact = made(z, level)
@@ -250,8 +255,8 @@ def test_a_cut_at_a_quarter_of_l_costs_less_than_1e_9_of_the_width(kind):
         assert abs(one - two) < 1e-9 * width
     # Nearer than that it would not do.
     near_by = (
-        distance(z, 0, n, NOTHING, 0.0, NO_CLUSTERS, float(n), 1.2, *UNCLIPPED)[2],
-        distance(rest, 0, len(rest), near, 1.0, NO_CLUSTERS, float(n), 1.2, *UNCLIPPED)[2],
+        distance(sample(z), 1.2)[2],
+        distance(sample(rest, near=near, cut=1.0, n_near=below.sum()), 1.2)[2],
     )
     assert abs(near_by[0] - near_by[1]) > 1e-6
 
@@ -260,9 +265,8 @@ def test_l_keeps_away_from_the_cut():
     """A minimiser closer to the cut than the power sums allow is not looked for."""
     z = np.random.default_rng(6).uniform(-1.0, 1.0, 100)
     near = powers(z, 1.0)
-    assert minimiser(z[:0], 0, 0, near, 1.0, NO_CLUSTERS, 100.0, 60.0, 0.0, 0.0, *UNCLIPPED) == pytest.approx(
-        module.LEAST_RATIO
-    )
+    found = minimiser(sample(z[:0], near=near, cut=1.0, n_near=100), 60.0, 0.0, 0.0)
+    assert found == pytest.approx(module.LEAST_RATIO)
     assert made(z, 60.0)[AT] < 2.0
 
 
@@ -296,7 +300,7 @@ def test_d_grows_with_data_and_falls_with_l(first, more, above, farther):
     l2 = l1 * farther
 
     def d(count, at):
-        return distance(z, 0, count, NOTHING, 0.0, NO_CLUSTERS, float(count), at, *UNCLIPPED)[0]
+        return distance(sample(z[:count]), at)[0]
 
     rounding = 1e-13 * len(z)
     assert d(len(first), l1) >= -rounding
@@ -306,8 +310,8 @@ def test_d_grows_with_data_and_falls_with_l(first, more, above, farther):
 
 @settings(max_examples=amount(50, 100), deadline=None, derandomize=True)
 @given(SAMPLES, st.floats(0.01, 50.0), st.floats(0.0, 3.0), st.floats(-2.0, 2.0))
-def test_no_other_l_gives_less(sample, level, factor, elsewhere):
-    z = np.array([*sample, 0.0, -1.0])
+def test_no_other_l_gives_less(values, level, factor, elsewhere):
+    z = np.array([*values, 0.0, -1.0])
     floor = max(factor * float(np.abs(z).max()), seen(z, level))
     curve = made(z, level, floor)
     found = bound(curve, len(z), level)

@@ -1,4 +1,4 @@
-"""AdaKL-UCB's adaptive schedule, the default, against its definition, and what a live bandit asks of it."""
+"""AdaKL-UCB, the default, against its definition, and what a live bandit asks of it."""
 
 import math
 
@@ -13,14 +13,15 @@ from helpers.driving import Live, Plain
 from helpers.rewards import HARD, KINDS
 from references.slow_adakl_adaptive import SlowAdaptive
 from robandit.policies import AdaKLUCB
-from robandit.policies.adar import adakl_ucb, clipped_index, leader, left_tail
-from robandit.policies.adar.clipped_index import ABOVE, BIG, CENTRE, KEPT, LEADER, N_NEAR, UP, N
-from robandit.policies.adar.clusters import COUNT
+from robandit.policies.adakl import adakl_ucb, clipped_index, leader, left_tail
+from robandit.policies.adakl.centre import due, median_in_place
+from robandit.policies.adakl.clipped_index import ABOVE, BIG, CENTRE, KEPT, LEADER, N_NEAR, UP, N
+from robandit.policies.adakl.clusters import COUNT
 from robandit.policies.adar.layout import FALLBACKS, LIMIT
 from robandit.policies.assumptions import NOTHING
 
 # One process compiles once for all tests here.
-pytestmark = pytest.mark.xdist_group("adakl-adaptive")
+pytestmark = pytest.mark.xdist_group("adakl")
 
 
 def agree(live, slow, arms=None):
@@ -257,11 +258,29 @@ def test_estimates_of_an_arm():
 def test_what_it_says_about_itself():
     policy = AdaKLUCB()
     assert policy.name == "AdaKL-UCB"
-    assert policy.schedule == "adaptive"
     assert policy.facts.assumption == NOTHING
     assert policy.facts.bound == ""  # nothing is proved
     assert rb.Policy.from_dict(policy.to_dict()) == policy
-    assert rb.Policy.from_dict({"policy": "AdaKLUCB", "schedule": "practical"}).schedule == "practical"
+
+
+def test_ties_are_broken_by_pulls_then_by_number():
+    run = Plain(AdaKLUCB(), 2)
+    for reward in (1.0, 0.0, 2.0, 5.0, 1.0):
+        for arm in (1, 0):
+            run.tell(arm, reward)
+    found = run.describe()["index"]
+    assert found[0] == found[1] < math.inf
+    assert run.ask() == 0
+    run.issue(0)  # a pull whose reward is not known yet
+    assert run.ask() == 1
+
+
+@pytest.mark.parametrize("values", [[3.0], [2.0, -1.0], [1.0, 1.0, 0.0], [5.0, -2.0, 7.0, 0.5]])
+def test_the_centre_is_the_median(values):
+    row = np.array([*values, 9.0])
+    assert median_in_place(row, len(values)) == np.median(values)
+    assert row.tolist() == [*sorted(values), 9.0]
+    assert [count for count in range(10_000) if due(count)] == [2**k for k in range(8)]
 
 
 # --- the leader's profile ---
