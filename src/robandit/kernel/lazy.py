@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.ranges import ANYTHING, Range, allowed_arm
 from robandit.kernel.types import Floats, Ints
 
-__all__ = ["best_arm", "forget_leader", "forget_lines", "lazy_ranges", "lazy_state", "touched"]
+__all__ = ["best_arm", "forget_leader", "forget_lines", "lazy_state", "touched"]
 
 # Rows of ``lines``, which has one column per arm. The last column is a line above all lines except the leader's.
 HEIGHT, SLOPE, FROM, UNTIL = 0, 1, 2, 3
@@ -43,14 +42,6 @@ def lazy_state(arms: int) -> tuple[Floats, Ints]:
     lines = np.zeros((4, arms + 1))
     lines[HEIGHT] = math.inf
     return lines, np.array([-1, -1], dtype=np.int64)
-
-
-def lazy_ranges(s: Any) -> dict[str, Range]:
-    """Return the valid ranges of ``lines``, which are only compared, and ``lead``: allowed arms, or -1. The second has a leader."""
-    lead = allowed_arm(s.lead, s.allowed)
-    if s.lead[LEADER] < 0:
-        lead.high[SECOND] = -1
-    return {"lines": ANYTHING, "lead": lead}
 
 
 def touched(lines: Floats, lead: Ints, arm: int) -> None:

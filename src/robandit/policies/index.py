@@ -34,7 +34,6 @@ import numpy as np
 from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
-from robandit.kernel.ranges import MOST, Range
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.base import Policy
 from robandit.validation import LARGEST_INTEGER
@@ -49,15 +48,6 @@ Rewards = Callable[[Any, int], float]
 def no_pulls(arms: int) -> Ints:
     """Return the ``pulls`` of a new run: pulls of each arm, rewarded or not, their total, and the number of tried arms."""
     return np.zeros(arms + 2, dtype=np.int64)
-
-
-def pulls_range(s: Any, tried: Any = None) -> Range:
-    """Return the valid range of ``pulls``. ``tried`` says of each arm whether it has its first rewards (None: unknown)."""
-    low, high = np.full(s.pulls.shape, -MOST), np.full(s.pulls.shape, MOST)
-    low[TAKEN - 2] = 0
-    if tried is not None:
-        low[TRIED - 2] = high[TRIED - 2] = np.count_nonzero(tried)
-    return Range(low, high, True)
 
 
 def most_pulls(horizon: int | None) -> int:

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from robandit.kernel.ranges import REWARDS, Range
 from robandit.kernel.types import Floats, Ints
 
 # Columns of ``slots``, one row per arm. In the last row, column FULL is 1 if some arm has no room left.
@@ -75,17 +74,6 @@ def place_last(slots: Ints) -> None:
     slots[last, START] = slots[:last, ROOM].sum()
 
 
-def slots_range(slots: Ints, columns: int) -> Range:
-    """Return the valid range of ``slots``: one stretch after the other in ``columns`` columns, each with room for a reward."""
-    low, high = np.zeros(slots.shape, np.int64), np.zeros(slots.shape, np.int64)
-    room = slots[:-1, ROOM]
-    low[:-1, START] = high[:-1, START] = np.cumsum(room) - room
-    low[:-1, ROOM], high[:-1, ROOM] = 1, columns - low[:-1, START]
-    high[:-1, USED] = room - 1
-    high[-1, FULL] = 1
-    return Range(low, high, True)
-
-
 class KeepsRewards:
     """The hooks of a policy whose state has a store: ``full``, ``grow`` and ``grows``."""
 
@@ -94,11 +82,6 @@ class KeepsRewards:
 
     full: ClassVar[Any] = staticmethod(store_full)
     enlarged: ClassVar[Any] = staticmethod(enlarged)
-
-    @classmethod
-    def store_ranges(cls, s: Any, pool: Range = REWARDS) -> dict[str, Range]:
-        """Return the valid ranges of ``pool`` and ``slots``."""
-        return {"pool": pool, "slots": slots_range(s.slots, s.pool.shape[cls.axis])}
 
     @classmethod
     def grow(cls, state: Any) -> Any:

@@ -6,7 +6,6 @@ import math
 from typing import Any, ClassVar, Literal
 
 from robandit.kernel.lazy import best_arm, touched
-from robandit.kernel.ranges import Range
 from robandit.policies.adakl.trimmed_likelihood import (
     FACTOR,
     Params,
@@ -20,7 +19,6 @@ from robandit.policies.adakl.trimmed_likelihood import (
     pulls_issued,
 )
 from robandit.policies.adar.layout import CURRENT, IN_TOP, LIVE_ROUNDS, ROUNDS, UNLIMITED, TwoStreams, round_open
-from robandit.policies.adar.ranges import proved_ranges
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -94,10 +92,6 @@ class AdaKLProved(TwoStreams, Policy):
         rounds = LIVE_ROUNDS if horizon is None else max(horizon + 1, 2)
         limit = LIVE_VALUES if horizon is None else UNLIMITED
         return new_state(arms, FACTOR * math.log(rounds), limit)
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        return proved_ranges(state, self.init(1, None))
 
     @staticmethod
     def select(p: Params, s: State) -> int:

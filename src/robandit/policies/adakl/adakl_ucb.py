@@ -6,7 +6,6 @@ import math
 from typing import Any, ClassVar
 
 from robandit.kernel.lazy import best_arm, forget_lines, touched
-from robandit.kernel.ranges import Range
 from robandit.kernel.types import Floats
 from robandit.policies.adakl.centre import FIRST
 from robandit.policies.adakl.clipped_index import (
@@ -40,7 +39,6 @@ from robandit.policies.adakl.clipped_index import (
 )
 from robandit.policies.adakl.clusters import total_of
 from robandit.policies.adar.layout import FALLBACKS, LIVE_ROUNDS, UNLIMITED, Buffered
-from robandit.policies.adar.ranges import adaptive_ranges
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 
@@ -117,10 +115,6 @@ class AdaKLUCB(Buffered, Policy):
         rounds = LIVE_ROUNDS if horizon is None else max(horizon + 1, 2)
         limit = LIVE_VALUES if horizon is None else UNLIMITED
         return new_state(arms, self.params(), math.log(rounds), limit)
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        return adaptive_ranges(state, self.init(1, None))
 
     def forget_choice(self, state: Any) -> None:
         """Discard the leader of the arg-max; and all lines, because an arm borrows only from a leader that is allowed."""

@@ -9,9 +9,7 @@ import numpy as np
 
 from robandit.estimators.formulas.threshold import C
 from robandit.kernel.lazy import lazy_state, touched
-from robandit.kernel.ranges import Range
 from robandit.policies.adar.layout import IN_TOP, LEAST, LIVE_ROUNDS, UNLIMITED, TwoStreams, new_clock
-from robandit.policies.adar.ranges import adar_ranges
 from robandit.policies.adar.trimmed_index import (
     EVENT,
     Params,
@@ -153,10 +151,6 @@ class AdaRUCB(TwoStreams, Policy):
         clock = new_clock(max(LIVE_VALUES, room) if horizon is None else UNLIMITED)
         clock[LEAST] = -1
         return State(*empty_arms(arms, capacity), np.array([largest]), *lazy_state(arms), clock, np.zeros(arms))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        return adar_ranges(state, self.init(1, None))
 
     def forget_choice(self, state: Any) -> None:
         """Discard the leader, and look for forced arms again."""

@@ -356,7 +356,7 @@ def make_room(s: State, arm: int, most: int) -> None:
     if s.cells[arm] == 0.0:
         s.cells[arm] = FINEST
     thin(s.buffer[arm], counts, s.cells[arm])
-    while counts[BIG] > most and s.cells[arm] > 1.0:
+    while counts[BIG] > most and 1.0 < s.cells[arm] <= FINEST:  # an infinite number of a file would be halved for ever
         s.cells[arm] *= 0.5
         thin(s.buffer[arm], counts, s.cells[arm])
     if counts[BIG] > most:

@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from robandit.kernel.random import exponential
-from robandit.kernel.ranges import ANYTHING, Range, near
 from robandit.kernel.types import Floats
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -116,11 +115,6 @@ class APE2(Perturbed, Policy):
             alpha = size = math.log(arms)
         law, stream = np.array([1.0 / alpha, size]), np.zeros(4, dtype=np.uint64)
         return mean_state(arms, self.eps, law=law, rng=stream)
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        law = near(self.init(len(state.arms), None).law)
-        return self.mean_ranges(state) | {"law": law, "rng": ANYTHING}
 
     add = staticmethod(learn_mean)
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from robandit.kernel.random import uniform
-from robandit.kernel.ranges import ANYTHING, Range
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.p_robust.mr_ucb import Params, bonus
@@ -84,10 +83,6 @@ class MRAPE(Perturbed, Policy):
     def init(self, arms: int, horizon: int | None) -> Any:
         """Return a state without rewards."""
         return mean_state(arms, self.eps, 1, rng=np.zeros(4, dtype=np.uint64))
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        return self.mean_ranges(state) | {"rng": ANYTHING}
 
     def extended(self, state: Any) -> Any:
         """Return the state with one more arm, and reaches for the new number of arms."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from robandit.kernel.lazy import lazy_ranges, lazy_state
-from robandit.kernel.ranges import Range
+from robandit.kernel.lazy import lazy_state
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import FLAT, IndexPolicy
 from robandit.policies.p_robust.running_mean import (
@@ -106,10 +105,6 @@ class MRUCB(PRobust, IndexPolicy):
         """Return a state without rewards."""
         lines, lead = lazy_state(arms)
         return mean_state(arms, self.eps, 1, lines=lines, lead=lead)
-
-    def ranges(self, state: Any) -> dict[str, Range]:
-        """Return the valid range of each field."""
-        return lazy_ranges(state) | self.mean_ranges(state)
 
     def extended(self, state: Any) -> Any:
         """Return the state with one more arm, and indices for the new number of arms."""

@@ -22,11 +22,10 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.ranges import ANYTHING, Range, by_column, exactly, near
 from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.parameters import check_known
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
-from robandit.policies.index import no_pulls, pulls_range
+from robandit.policies.index import no_pulls
 from robandit.validation import within
 
 # Columns of ``arms``: rewards, p-robust mean, n^(1/p - 1), and log m, the start of the arm's points. A policy may add columns.
@@ -66,13 +65,6 @@ class MeanState(NamedTuple):
 
 class PRobust(KeepsRewards):
     """Base class of the policies on the p-robust mean."""
-
-    def mean_ranges(self: Any, s: Any) -> dict[str, Range]:
-        """Return the valid ranges of the fields of `MeanState`. A reward in units of c can be as large as 1e300."""
-        stored = s.slots[:-1, USED]
-        own = {"arms": by_column(s.arms, {COUNT: exactly(stored)}, ANYTHING), "pulls": pulls_range(s, stored > 0)}
-        own |= {"fit": ANYTHING, "spans": Range(0, stored[:, None]), "points": near(self.init(1, None).points)}
-        return own | {"work": ANYTHING} | self.store_ranges(s, ANYTHING)
 
     def validate(self) -> None:
         """Check eps and the horizon, if they are known, and that rewards can be divided by the scales."""
