@@ -23,7 +23,7 @@ SPLIT, MINIMUM, AVERAGE, SAME = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Variant:
-    """Options of an index. The defaults are the first draft of the practical schedule."""
+    """Options of an index. The defaults are those of the first draft."""
 
     streams: int = SPLIT  # how rewards are split between threshold and mean
     pulls: int = 2

@@ -56,11 +56,10 @@ def identity(data: Mapping[str, Any]) -> dict[str, Any]:
     >>> identity({"policy": "AdaKLUCB"})
     {'policy': 'AdaKLUCB', 'center': 'median', 'schedule': 'adaptive', 'pulls': 'single'}
     """
-    earlier = {name: identity(value) if _is_policy(value) else value for name, value in data.items()}
-    tag: str = data["policy"]
-    if tag == "AdaKLProved":
+    earlier: dict[str, Any] = {name: identity(value) if _is_policy(value) else value for name, value in data.items()}
+    if earlier["policy"] == "AdaKLProved":
         return earlier | _PROVED | {"policy": "AdaKLUCB"}
-    return earlier | PARAMETERS.get(tag, {})
+    return earlier | PARAMETERS.get(earlier["policy"], {})
 
 
 def _is_policy(value: Any) -> bool:
