@@ -2,7 +2,7 @@
 
 import pytest
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from robandit.client.http import (
     LONGEST_BODY,
     LONGEST_HEAD,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers.amount import amount
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.samples_of import part_of
 from robandit.diagnostics import tail_index, tail_path
 from robandit.diagnostics.exceedances import generalized_pareto_shape

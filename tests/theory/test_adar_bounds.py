@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from robandit.errors import InvalidInput
 from robandit.laws import Bernoulli, Constant, Gaussian, Pareto
 from robandit.problems import Problem, gaussian, negated_pareto

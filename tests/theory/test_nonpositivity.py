@@ -2,7 +2,7 @@
 
 import pytest
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from robandit import diagnostics, laws
 from robandit.errors import InvalidInput
 from robandit.theory import truncated_nonpositivity

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from helpers.raising import raises
+from helpers.invalid import raises
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies import all_policies
 from robandit.policies.formula import parsed

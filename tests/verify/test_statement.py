@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from robandit.errors import InvalidInput
 from robandit.intervals import mean_interval, share
 from robandit.verify import Effort, Finding, Outcome, Statement, checked
