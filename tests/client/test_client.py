@@ -12,7 +12,7 @@ import pytest
 
 from helpers.clients import clients, eventually
 from helpers.fault_proxy import FaultProxy
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.serving import Server
 from robandit import errors
 from robandit_client import AsyncClient, Client, Report, values

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from helpers.amount import amount
+from helpers.invalid import raises
 from helpers.killing import Killing
-from helpers.raising import raises
 from helpers.serving import Clock
 from helpers.stores import all_events, opened, reading
 from robandit.decisions import archiving

@@ -11,7 +11,7 @@ import pytest
 
 from helpers.engines import SETTINGS
 from helpers.engines import running_engine as running
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.serving import Clock
 from helpers.stores import everything, opened
 from robandit.decisions import engine as engines

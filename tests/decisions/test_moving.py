@@ -6,8 +6,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from helpers.invalid import raises
 from helpers.killing import Killing
-from helpers.raising import raises
 from helpers.stores import all_events, everything, opened, reading
 from robandit.decisions import moving
 from robandit.decisions.moving import Moved, move

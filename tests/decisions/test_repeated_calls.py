@@ -6,8 +6,8 @@ import random
 import msgspec
 import pytest
 
+from helpers.invalid import raises
 from helpers.journals import Journal
-from helpers.raising import raises
 from robandit.decisions import events
 from robandit.errors import Conflict, DecisionError, InvalidInput, InvalidReward, NotFound, UnavailableArm, UnknownArm
 

@@ -9,7 +9,7 @@ import pytest
 
 from helpers.amount import amount
 from helpers.engines import running_replica as running
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.tcp_proxy import TcpProxy
 from robandit.decisions import replica as replicas
 from robandit.decisions.experiment import EXPIRED_AT_ONCE

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.stores import all_events, reading
 from robandit.decisions.archiving import archive
 from robandit.decisions.replica import Replica

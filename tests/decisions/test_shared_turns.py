@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from helpers.amount import amount
-from helpers.raising import raises
+from helpers.invalid import raises
 from robandit.decisions import replica as replicas
 from robandit.decisions.replica import Replica
 from robandit.errors import Conflict, CorruptFile, NotFound

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from helpers.amount import amount
+from helpers.invalid import raises
 from helpers.journals import Journal
-from helpers.raising import raises
 from helpers.serving import Clock
 from robandit.decisions import events
 from robandit.decisions import experiment as experiments

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from robandit import estimators as est
 from robandit.errors import InvalidInput
 from robandit.estimators import lepskii, likelihood, roots, threshold

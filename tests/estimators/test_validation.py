@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from robandit import estimators as est
 from robandit.errors import InvalidInput, NoThresholdError
 

@@ -9,8 +9,8 @@ import pytest
 from mpmath import mp, mpf
 from scipy import stats
 
+from helpers.invalid import raises
 from helpers.law_examples import LAWS
-from helpers.raising import raises
 from robandit.errors import InvalidInput
 from robandit.laws import (
     Burr,

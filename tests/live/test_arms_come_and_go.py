@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.invalid import raises
 from helpers.live_bandits import ARMS, QUICK, loss, next_decisions
 from helpers.own_policies import Exp3
-from helpers.raising import raises
 from robandit.errors import InvalidInput, NotApplicable, UnavailableArm, UnknownArm
 
 QUICK_POLICIES = [rb.UCB1(), QUICK, rb.EpsilonGreedy(), rb.OptTINF(), rb.Uniform()]

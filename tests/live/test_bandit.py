@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import robandit as rb
+from helpers.invalid import raises
 from helpers.live_bandits import ARMS, QUICK, lived, loss, next_decisions
 from helpers.own_policies import Exp3, Greedy, chance
-from helpers.raising import raises
 from references.slow_adar_ucb import SlowAdaRUCB
 from robandit.errors import (
     DecisionError,

@@ -18,9 +18,9 @@ import pytest
 
 import robandit as rb
 from helpers.amount import amount
+from helpers.invalid import raises
 from helpers.live_bandits import next_decisions
 from helpers.own_policies import Greedy
-from helpers.raising import raises
 from helpers.running import SOURCE
 from robandit.errors import BrokenState, CompilationWarning, InvalidInput, KernelError
 from robandit.kernel import background, cache

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.invalid import raises
 from helpers.live_bandits import ARMS, QUICK
-from helpers.raising import raises
 from robandit.errors import AssumptionWarning, InvalidInput
 from robandit.live.engine import SIGNED_COLUMNS
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.invalid import raises
 from helpers.live_bandits import ARMS
-from helpers.raising import raises
 from robandit.errors import DriftWarning, InvalidInput, NotApplicable
 from robandit.live.memory import WATCHED, Memory
 

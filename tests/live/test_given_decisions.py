@@ -6,9 +6,9 @@ import math
 import pytest
 
 import robandit as rb
+from helpers.invalid import raises
 from helpers.live_bandits import ARMS, lived
 from helpers.own_policies import Exp3
-from helpers.raising import raises
 from robandit.diagnostics.diagnosis import diagnose
 from robandit.errors import DecisionError, HorizonReached, InvalidInput, UnknownArm
 from robandit.live import events

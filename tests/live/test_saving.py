@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.invalid import raises
 from helpers.live_bandits import QUICK, lived, next_decisions
 from helpers.own_policies import Exp3, Greedy
-from helpers.raising import raises
 from robandit.errors import CorruptFile, DecisionError, FileError, InvalidInput, NewerFile
 from robandit.live import saving
 from robandit.live.saving import HEADER, MAGIC

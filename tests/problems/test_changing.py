@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from helpers.invalid import assert_invalid
+from helpers.invalid import assert_invalid, raises
 from helpers.own_policies import STATES, Recorder
-from helpers.raising import raises
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.experiments.notation import problem_from
 from robandit.laws import Gaussian, Mixture, Pareto

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.serving import Clock, Local
 from helpers.stores import opened
 from robandit import cli

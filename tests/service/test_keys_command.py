@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.serving import Local, Server
 from robandit import cli
 from robandit.errors import InvalidInput, NotFound, RobanditError, StoreError

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.serving import Local, Server, exchange
 from helpers.stores import check_integrity
 from helpers.typed import typed

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.invalid import raises
 from helpers.own_policies import STATES, Exp3, Greedy, Recorder, tape
-from helpers.raising import raises
 from robandit.errors import InvalidInput, InvalidReward
 from robandit.laws import Constant, Gaussian, Pareto
 

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from helpers.invalid import raises
 from helpers.ports import free_port
-from helpers.raising import raises
 from helpers.stores import event, everything, key, opened
 from robandit.errors import CorruptFile, InvalidInput, StoreError, StoreUnavailable
 from robandit.storage import connections, open_store

@@ -6,7 +6,7 @@ import threading
 import apsw
 import pytest
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.stores import check_integrity, event, everything, opened, reading
 from robandit.errors import CorruptFile, FileError, InvalidInput, StoreError
 from robandit.storage import open_store

@@ -13,7 +13,7 @@ import pytest
 
 from helpers.amount import amount
 from helpers.disks import Disk, mounted
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.stores import (
     check_integrity,
     check_whole,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers.invalid import raises
 from robandit.errors import InvalidInput
 from robandit.laws import Bernoulli, Constant, Gaussian, Pareto
 from robandit.problems import Problem, gaussian, negated_pareto
@@ -139,13 +140,13 @@ def test_the_worst_case_bound_covers_every_split(eps: float) -> None:
 
 @pytest.mark.parametrize("bound", ALL)
 def test_invalid_arguments(bound) -> None:
-    with pytest.raises(InvalidInput, match=r"horizon = 1 must be an integer from 2 to 2\^53"):
+    with raises(InvalidInput, parameter="horizon", rule="an integer from 2 to 2^53"):
         bound(RARE, 1, 1.0)
-    with pytest.raises(InvalidInput, match=r"horizon = 10\.0"):
+    with raises(InvalidInput, parameter="horizon", rule="an integer from 2 to 2^53"):
         bound(RARE, 10.0, 1.0)
-    with pytest.raises(InvalidInput, match="horizon = True"):
+    with raises(InvalidInput, parameter="horizon", rule="an integer from 2 to 2^53"):
         bound(RARE, True, 1.0)
-    with pytest.raises(InvalidInput, match=r"eps = 0\.0"):
+    with raises(InvalidInput, parameter="eps"):
         bound(RARE, 10, 0.0)
     with pytest.raises(InvalidInput, match=r"eps = 0\.5 must be below 0\.5, .*an arm has an infinite E\|X\|\^1\.5"):
         bound(negated_pareto([-1.0, -2.0], tail=1.5), 100, 0.5)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from helpers.invalid import raises
 from robandit import diagnostics, laws
 from robandit.errors import InvalidInput
 from robandit.theory import truncated_nonpositivity
@@ -35,11 +36,11 @@ def test_samples_carry_their_confidence():
 
 def test_invalid_arguments():
     law = laws.Gaussian(0.0, 1.0)
-    with pytest.raises(InvalidInput, match=r"confidence = 0\.9 must be None for a law"):
+    with raises(InvalidInput, parameter="confidence", rule="None for a law"):
         truncated_nonpositivity(law, confidence=0.9)
-    with pytest.raises(InvalidInput, match="about = 'mean'"):
+    with raises(InvalidInput, parameter="about"):
         truncated_nonpositivity(law, "mean")
-    with pytest.raises(InvalidInput, match="about = 'mean'"):
+    with raises(InvalidInput, parameter="about"):
         truncated_nonpositivity([1.0], "mean")
     with pytest.raises(InvalidInput):
         truncated_nonpositivity(law, float("nan"))

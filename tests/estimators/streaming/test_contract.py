@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.stream_samples import KINDS, sample
 from robandit.errors import InvalidInput
 from robandit.estimators import Catoni, MedianOfMeans, TrimmedMean

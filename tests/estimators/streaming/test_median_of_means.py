@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.stream_samples import KINDS, sample
 from robandit.errors import InvalidInput
 from robandit.estimators import MedianOfMeans, median_of_means, median_of_means_blocks, median_of_means_width

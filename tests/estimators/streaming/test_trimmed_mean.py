@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from helpers.raising import raises
+from helpers.invalid import raises
 from helpers.stream_samples import KINDS, sample
 from references.plain_streams import PlainTrimmedMean
 from robandit.errors import InvalidInput, NoThresholdError
