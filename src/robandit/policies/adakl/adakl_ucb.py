@@ -94,7 +94,7 @@ class AdaKLUCB(Buffered, Policy):
     ----------
     Ours. After G. Genalti, L. Marsigli, N. Gatti, A. M. Metelli. (epsilon, u)-adaptive regret minimization in heavy-tailed
     bandits. COLT 2024, PMLR 247. The likelihood bound: J. Honda, A. Takemura. Non-asymptotic analysis of a new bandit algorithm
-    for semi-bounded rewards. JMLR 16, 2015 (from memory).
+    for semi-bounded rewards. JMLR 16, 2015.
     """
 
     use_when = "you know nothing about the rewards: start with this one"
