@@ -1,8 +1,8 @@
 """Requests and answers as bytes: answers in parts, cut off, in chunks, and wrong ones."""
 
 import pytest
-from helpers.raising import raises
 
+from helpers.invalid import raises
 from robandit.errors import InvalidInput
 from robandit_client.http import (
     LONGEST_BODY,
