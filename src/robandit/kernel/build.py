@@ -34,7 +34,7 @@ def bounds_checked(function: Function) -> Function:
     """Mark an entry whose compiled form raises IndexError for an index out of range, instead of using other memory.
 
     Live bandits use such entries: their state may come from any file, and their hooks from any user. The simulation loop is not
-    marked, because its checks would cost up to a third of its time.
+    marked: it runs states that `init` made, and its speed matters most.
     """
     function.__bounds_checked__ = True  # type: ignore[attr-defined]
     return function
