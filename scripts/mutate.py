@@ -29,7 +29,6 @@ from mutation.forks import Task, run_all
 from mutation.mutants import ROOT, SOURCE, Mutant, all_mutants, sample
 from mutation.session import Coverage, Session, choose_tests, collect, merged
 
-# The other file of the folder is ranges.py, whose tests are not among those below.
 OF_ADAR = ("adar_ucb.py", "layout.py", "trimmed_index.py")
 SUITES = {  # modules and their tests
     "estimators": (

@@ -43,7 +43,6 @@ class KeepsSums(KeepsRewards):
 
     enlarged = staticmethod(enlarged_sums)
     grows: ClassVar[Mapping[str, int] | None] = {"pool": 0}
-    axis: ClassVar[int] = 0
 
 
 def two_sum(a: float, b: float) -> tuple[float, float]:

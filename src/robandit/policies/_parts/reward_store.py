@@ -78,7 +78,6 @@ class KeepsRewards:
     """The hooks of a policy whose state has a store: ``full``, ``grow`` and ``grows``."""
 
     grows: ClassVar[Mapping[str, int] | None] = {"pool": 1}
-    axis: ClassVar[int] = 1  # of the pool, along which it grows
 
     full: ClassVar[Any] = staticmethod(store_full)
     enlarged: ClassVar[Any] = staticmethod(enlarged)
