@@ -136,7 +136,7 @@ def test_commands_read_and_complete_a_run(folder):
     expected = numbers(before)
     before.ledger.part(before.plan.units[0]).unlink()
     message = typed("run", "spec.toml", "--out", "run", cwd=folder, code=1)[1]  # AdaKLUCB is another policy today
-    assert "other policies (AdaKL-UCB" in " ".join(message.split())
+    assert "other policies (none there, AdaKL-UCB here)" in " ".join(message.split())
     spec = Path("spec.toml").read_text()
     Path("spec.toml").write_text(spec.replace(', "AdaKLUCB"', ""))
     assert "1 played" in typed("run", "spec.toml", "--out", "run", "--threads", "1", cwd=folder)[0]

@@ -20,6 +20,7 @@ from helpers.invalid import assert_invalid
 from robandit import validation
 from robandit.errors import InvalidInput, formatted
 from robandit.validation import (
+    LARGEST_COUNT,
     LARGEST_INTEGER,
     LEAST_EPS,
     MOST_ITEMS,
@@ -215,7 +216,7 @@ def test_the_integer_of_a_float_is_named_if_it_is_allowed(value: Any, ending: st
 
 def test_bounds_of_integers() -> None:
     assert integer(0, "n") == 0
-    assert integer(LARGEST_INTEGER, "n") == 2**53
+    assert integer(LARGEST_INTEGER, "n") == 2**53 == 2 * LARGEST_COUNT
     assert_invalid(lambda: integer(-1, "n"), "n", "an integer from 0 to 2^53")
     assert_invalid(lambda: integer(2**53 + 1, "n"), "n", "an integer from 0 to 2^53")
     assert_invalid(lambda: integer(0, "n", 1), "n", "an integer from 1 to 2^53")

@@ -573,8 +573,8 @@ class Bandit:
             )
         with self._guard.exclusive():
             self._engine.prepare("issue")
-            self._check_room()
             if not given:
+                self._check_room()
                 self._choose(among)
             asked = self._asked_names()
             made = self._record_choice(arm) if given else self._decide(among)
