@@ -159,6 +159,7 @@ def test_addresses(url, expected):
         "",
         "127.0.0.1:8000",
         "ftp://x",
+        "ftp://x:1",
         "http://",
         "http://x:y",
         "http://x?a=b",

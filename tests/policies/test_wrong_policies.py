@@ -166,6 +166,25 @@ def test_machinery_is_final(name):
     assert name in rb.Policy.__doc__
 
 
+@pytest.mark.parametrize("name", sorted(base._REMOVED))
+def test_what_has_no_effect_any_more_is_refused(name):
+    with pytest.raises(InvalidInput, match=f"Clash defines {name}, which has no effect since Robandit 0.3 "):
+        type("Clash", (Wild,), {name: (), "__module__": __name__})
+
+
+@pytest.mark.parametrize(
+    ("call", "way_out"),
+    [
+        (lambda: rb.AdaKLUCB(schedule="practical"), "Robandit 0.2.0 plays the others"),
+        (lambda: rb.AdaKLUCB(schedule="proved", center=None), r"AdaKLProved\(\) what schedule=\"proved\""),
+        (lambda: rb.AdaRUCB(center="median"), "Robandit 0.2.0 plays center="),
+    ],
+)
+def test_parameters_of_earlier_versions_are_refused_with_the_way_out(call, way_out):
+    with pytest.raises(TypeError, match=f"it is gone since Robandit 0.3. .*{way_out}"):
+        call()
+
+
 def test_machinery_of_a_base_that_is_no_policy():
     """Mixins are no way around it."""
     mixin = type("Mixin", (), {"start": lambda self: None})

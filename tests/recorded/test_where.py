@@ -157,7 +157,8 @@ def test_no_condition_reads_a_file(where, tmp_path):
         ("arm", "it is not true or false, but String; write a comparison, such as arm = true"),
         ("ts > '2024-01-03'", "'ts' holds times, and is compared with text; compare 'ts' with timestamp"),
         ("ts = 5", "'ts' holds times, and is compared with a number"),
-        ("arm = date '2024-01-03'", "cannot compare"),
+        ("arm = date '2024-01-03'", "'arm' holds text, and is compared with a time"),
+        ("size < timestamp '2024-01-03 12:00:00'", "'size' holds numbers, and is compared with a time"),
     ],
 )
 def test_a_condition_that_does_not_fit_the_columns_is_rejected(where, words):
@@ -287,3 +288,11 @@ def test_a_column_that_looks_like_a_time_is_found(columns, name, ending, tmp_pat
     if ending != "frame":
         {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}[ending](path)
     assert open_records(frame if ending == "frame" else path).unused_time == name
+
+
+@pytest.mark.parametrize("name", ["current_date", "localtime", "user", "interval", "select", "end"])
+def test_a_column_may_be_called_like_a_word_of_sql(name):
+    """Polars would read today's date, for example, instead of the column."""
+    frame = pl.DataFrame({"arm": ["a", "b", "a"], "reward": [1.0, 2.0, 3.0], name: ["x", "y", "y"]})
+    assert kept(frame, f"{name} = 'y'") == [2, 3]
+    assert kept(frame, f"reward < 2 or {name} > 'x'") == [1, 2, 3]

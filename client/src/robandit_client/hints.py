@@ -171,6 +171,9 @@ def _explained(message: str, function: Any, documented: Any, positional: int, gi
     parameters = list(inspect.signature(function).parameters.values())
     names = [each.name for each in parameters if each.name != "self"]
     wrong = next((name for name in given if name not in names), None)
+    former = getattr(documented, "former_parameters", {})
+    if wrong in former:
+        return f"{message}: {former[wrong]}"
     if wrong is not None:
         return f"{message}{question(close(wrong, names, PARAMETERS))}: it has {joined(names) or 'no parameters'}"
     missing = [

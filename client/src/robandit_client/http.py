@@ -64,7 +64,8 @@ def parsed(url: str) -> Address:
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").encode("idna").decode()
-        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        usual = {"http": 80, "https": 443}[parts.scheme]
+        port = parts.port or usual
     except (AttributeError, KeyError, TypeError, ValueError):
         raise invalid("url", url, rule) from None
     if not host or not _PLAIN.fullmatch(url) or parts.query or parts.fragment:

@@ -71,6 +71,8 @@ class Policy:
     """Names of the numbers that ``estimate`` fills in."""
     later_fields: ClassVar[tuple[str, ...]] = ()
     """State fields that earlier versions did not have. Bandits that they saved get these fields as in a new run."""
+    former_parameters: ClassVar[Mapping[str, str]] = {}
+    """Parameters of earlier versions, and what to write today."""
     former_fields: ClassVar[tuple[str, ...]] = ()
     """State fields that only earlier versions had, and that do not matter. They are dropped from bandits that they saved."""
     about: ClassVar[Facts] = Facts()
@@ -444,8 +446,19 @@ _MACHINERY = {
 }
 
 
+_REMOVED = {
+    "ranges": "a live bandit checks indices itself",
+    "signed_columns": "only mean and index change their sign with minimize=True",
+}
+
+
 def _check_machinery(cls: type[Policy]) -> None:
-    """Raise `InvalidInput` if a class overrides machinery, unless it wraps another policy."""
+    """Raise `InvalidInput` if a class overrides machinery, unless it wraps another policy, or defines what was removed."""
+    for name, reason in _REMOVED.items():
+        if hasattr(cls, name):
+            raise InvalidInput(
+                f"{cls.__name__} defines {name}, which has no effect since Robandit 0.3 ({reason}): remove it"
+            )
     for name, way_out in _MACHINERY.items():
         owner = next(base for base in cls.__mro__ if name in vars(base))
         if owner is not Policy and name not in getattr(owner, "replaced_machinery", ()):

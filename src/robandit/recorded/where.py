@@ -88,6 +88,13 @@ class Condition:
                 raise _refused(self.text, f"{name!r} holds times, and is compared with {kind}", hint)
             zoned = getattr(dtype, "time_zone", None) is not None
             return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zoned else column
+        if kind == "time":
+            held, hint = (
+                ("text", f"{name} >= '2024-01-31'") if dtype == pl.String else ("numbers", f"{name} >= 1700000000")
+            )
+            raise _refused(
+                self.text, f"{name!r} holds {held}, and is compared with a time", f"write for example {hint}"
+            )
         if dtype.is_float():
             column = column.fill_nan(None)
         if dtype == pl.String:
@@ -119,10 +126,10 @@ def parse_condition(text: Any, columns: Sequence[str], source: str) -> Condition
     if not isinstance(text, str) or len(text) > LONGEST:
         rule = f'a text of at most {LONGEST:,} characters, such as "ok = true"'
         raise InvalidInput(f"where must be {rule}", parameter="where", rule=rule)
-    kinds = _kinds(text, columns, source)
+    kinds, sql = _checked(text, columns, source)
     try:
         # In parentheses, because "ok true" alone is a column and its new name.
-        expression = pl.sql_expr(f"({text})")
+        expression = pl.sql_expr(f"({sql})")
     except pl.exceptions.PolarsError as error:
         raise _refused(text, _first_line(error), f"write for example {EXAMPLE}") from None
     return Condition(text, expression, kinds)
@@ -142,12 +149,20 @@ def quoted_column(name: str) -> str:
             return name
     except pl.exceptions.PolarsError:
         pass
-    return '"' + name.replace('"', '""') + '"'
+    return _quoted(name)
 
 
-def _kinds(text: str, columns: Sequence[str], source: str) -> dict[str, str]:
-    """Return the columns of a condition, and the kind of value that each is compared with; refuse all but comparisons."""
+def _quoted(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _checked(text: str, columns: Sequence[str], source: str) -> tuple[dict[str, str], str]:
+    """Return the columns of a condition with the kind of value that each is compared with, and the condition for Polars.
+
+    All but comparisons are refused. Columns are put in quotes, because some names, such as current_date, mean other things in SQL.
+    """
     kinds: dict[str, set[str]] = {}
+    parts = []
     column = before = ""
     end = depth = 0
     valued = False  # whether the token before is a value
@@ -170,6 +185,7 @@ def _kinds(text: str, columns: Sequence[str], source: str) -> dict[str, str]:
             if compared:
                 raise _refused(text, f"{written} is a column", f"compare a column with {A_VALUE}")
             kinds.setdefault(column, set())
+            written = _quoted(column)
         elif written == "(" and before and before not in OPENING and before not in ("(", ","):
             raise _refused(text, f"{before[:40]}(...) is a function", "filter the table first; there are no functions")
         elif valued and set(written) <= set("=!<>"):
@@ -190,10 +206,11 @@ def _kinds(text: str, columns: Sequence[str], source: str) -> dict[str, str]:
             kind = "a large integer" if large else "a number"
         if kind and column:
             kinds[column].add(kind)
+        parts.append(written)
         before, valued = word or written, bool(kind)
     if not kinds:
         raise _refused(text, "it names no column", f"write for example {EXAMPLE}")
-    return {name: _one_kind(text, name, each) for name, each in kinds.items()}
+    return {name: _one_kind(text, name, each) for name, each in kinds.items()}, " ".join(parts)
 
 
 def _one_kind(text: str, column: str, kinds: set[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from robandit.kernel.lazy import best_arm, forget_lines, touched
@@ -99,6 +100,11 @@ class AdaKLUCB(Buffered, Policy):
 
     use_when = "you know nothing about the rewards: start with this one"
     label = "AdaKL-UCB"
+    former_parameters: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("schedule", "center", "pulls"),
+        'it is gone since Robandit 0.3. AdaKLUCB() is what schedule="adaptive" was, and AdaKLProved() what schedule="proved" with '
+        "center=None was; Robandit 0.2.0 plays the others",
+    )
     later_fields: ClassVar[tuple[str, ...]] = ("far",)
     about = Facts(
         adaptive=Adaptive(True, True, True, True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -97,6 +98,9 @@ class AdaRUCB(TwoStreams, Policy):
 
     use_when = "you know nothing but need a proved bound; losses, not gains"
     label = "AdaR-UCB"
+    former_parameters: ClassVar[Mapping[str, str]] = {
+        "center": 'it is gone since Robandit 0.3. AdaRUCB() is what center=None was; Robandit 0.2.0 plays center="median"'
+    }
     later_fields: ClassVar[tuple[str, ...]] = ("cells",)
     about = Facts(
         assumption=NONPOSITIVE,
