@@ -156,6 +156,8 @@ class KernelError(RobanditError):
 class BrokenState(KernelError):
     """The state of a live bandit does not fit its policy, or the policy has a defect. Every later call of the bandit raises it."""
 
+    code = "broken"
+
 
 class EngineLost(RobanditError):
     """The workers of a run disappeared or cannot be reached. Finished units are kept."""

@@ -322,3 +322,27 @@ def test_a_decision_as_its_event_is_what_the_log_gets():
     ]
     assert [event.to_dict() for event in log] == [event.to_dict() for event in made]
     assert [decision.id for decision in bandit.open] == [event.id for event in made]
+
+
+@pytest.mark.parametrize("arm", [None, "b"])
+def test_a_log_may_reward_a_decision_at_once(arm):
+    """`decided` returns the event, although the decision is closed by then."""
+
+    def log(event):
+        if isinstance(event, events.Decided):
+            bandit.reward(event.id, 1.0)
+
+    bandit = rb.Bandit(["a", "b"], rb.UCB1(), log=log)
+    assert (bandit.decide() if arm is None else bandit.decide(arm=arm)).arm in ("a", "b")
+    made = bandit.decided() if arm is None else bandit.decided(arm=arm)
+    assert (made.given, bandit.open_count, bandit.counters()["rewards"]) == (arm is not None, 0, 2)
+
+
+def test_names_to_decide_among_are_read_once():
+    bandit = rb.Bandit(["a", "b", "c"], rb.UCB1())
+    assert bandit.decided(name for name in "bc").arm == "b"
+
+
+def test_an_event_made_by_hand_survives_its_data():
+    event = events.Decided(id="k3m9qd2x7wfa-12", arm="a", mark=1.0)
+    assert events.event_from(event.to_dict()) == event

@@ -10,7 +10,7 @@ import pytest
 from helpers.serving import Local
 from helpers.wrapped_stores import WrappedStore
 from robandit import errors
-from robandit.errors import RobanditError
+from robandit.errors import BrokenState, RobanditError
 from robandit.service import problems
 from robandit.service.problems import CODES, TITLES
 
@@ -60,6 +60,14 @@ def internal(local):
         return local.call("GET", P)
     finally:
         local.engine.find = find
+
+
+def broken(local):
+    local.call("PUT", "/v1/experiments/broken", {"arms": ["a"], "policy": "UCB1"})
+    engine = local.engine.find("broken").bandit._engine
+    with pytest.raises(BrokenState):
+        engine.refuse(IndexError("index 9 is out of bounds"))
+    return local.call("POST", "/v1/experiments/broken/decisions")
 
 
 def unavailable(local):
@@ -115,6 +123,7 @@ PROVOKED = {
     "invalid": lambda local: local.call("POST", f"{P}/rewards", {"id": "x", "value": "1"}),
     "too-many": too_many,
     "too-many-open": with_experiment({"arms": ["a"], "max_open": 1}, "decisions", "decisions"),
+    "broken": broken,
     "internal": internal,
     "unavailable": unavailable,
 }

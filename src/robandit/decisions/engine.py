@@ -295,6 +295,8 @@ class SingleServerEngine(BaseEngine):
         while self._commit.failure is None and self.waiting <= self._most_waiting:
             if self._by_number.get(experiment.number) is not experiment or experiment.number in self._batches:
                 return  # removed meanwhile, or in a batch, after which there is another search
+            if experiment.bandit.is_broken:
+                return
             try:
                 if not experiment.expire_due():
                     return

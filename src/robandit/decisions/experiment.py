@@ -22,7 +22,16 @@ from robandit import __version__
 from robandit.decisions import events
 from robandit.decisions.events import KINDS, Context, Payload, decoded, encode, payload_of
 from robandit.decisions.settings import MOST_ARMS, Settings, checked_arm
-from robandit.errors import Conflict, CorruptFile, DecisionError, NotFound, Overloaded, RobanditError, formatted
+from robandit.errors import (
+    Conflict,
+    CorruptFile,
+    DecisionError,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    RobanditError,
+    formatted,
+)
 from robandit.inputs import checked_reward
 from robandit.live.bandit import NOT_GIVEN, Bandit
 from robandit.live.engine import Compile
@@ -113,7 +122,12 @@ class LiveExperiment:
         self._find = find
         self._emit = emit
         self._compile = compile
-        self._policy = settings.made_policy()
+        try:
+            self._policy = settings.made_policy()
+        except InvalidInput as error:  # such as a policy of an earlier version
+            raise InvalidInput(
+                f"experiment {stored.name!r}: {error}", parameter=error.parameter, rule=error.rule
+            ) from None
         self.bandit = self._new_bandit(settings.arms, settings.drawn)
 
     def _new_bandit(self, arms: Sequence[str], seed: int) -> Bandit:

@@ -769,7 +769,8 @@ class Replica(BaseEngine):
     def _expire_due(self) -> None:
         """Close decisions whose rewards did not come in time. Each server does it; one of them is the first."""
         for experiment in self._by_number.values():
-            if experiment.is_due() and not self._lines[experiment.number].calls:
+            broken = experiment.bandit.is_broken
+            if not broken and experiment.is_due() and not self._lines[experiment.number].calls:
                 self._start(self._quietly(self._expire(experiment.name)))
         self._employ()
 

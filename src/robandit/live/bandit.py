@@ -573,13 +573,27 @@ class Bandit:
             )
         with self._guard.exclusive():
             self._engine.prepare("issue")
-            if not given:
-                self._check_room()
-                self._choose(among)
+            i = self._position_given(arm) if given else -1
+            self._check_room()
+            now = self._now()
+            if given:
+                self._check_horizon(1)
+            else:
+                i = self._choose(among)
             asked = self._asked_names()
-            made = self._record_choice(arm) if given else self._decide(among)
-            mark = self._checked_open(made.id)[1]
-        return Decided(**made._asdict(), mark=mark, asked=asked, given=given)
+            mark, propensity = self._engine.issue(i)
+            made = OpenDecision(i, mark, math.nan if given else propensity, now)
+            decision_id = self._decisions.add_new(*made)
+            self._opened(decision_id, made, given=given)
+            return Decided(
+                id=decision_id,
+                arm=self._arms[i],
+                mark=mark,
+                propensity=made.propensity,
+                time=now,
+                asked=asked,
+                given=given,
+            )
 
     @alone
     def _decide(self, among: Iterable[Arm] | None) -> Decision:
@@ -608,20 +622,13 @@ class Bandit:
             self._opened(decision_id, OpenDecision(i, mark, propensity, now))
         return tuple.__new__(Decision, (decision_id, self._arms[i], propensity, now))  # half the time of Decision(...)
 
-    def _record_choice(self, arm: Arm) -> Decision:
-        """Open a decision for an arm that was chosen elsewhere."""
+    def _position_given(self, arm: Arm) -> int:
+        """Return an arm that was chosen elsewhere."""
         i = self._position(arm)
         if self._policy.weighted:
             hint = "let decide() choose, or use another policy"
             raise DecisionError(f"{self._policy.label} {_WEIGHS}, which is not known for a given arm: {hint}")
-        self._check_room()
-        self._check_horizon(1)
-        now = self._now()
-        mark, _ = self._engine.issue(i)
-        made = OpenDecision(i, mark, math.nan, now)
-        decision_id = self._decisions.add_new(*made)
-        self._opened(decision_id, made, given=True)
-        return Decision(decision_id, self._arms[i], math.nan, now)
+        return i
 
     def _check_room(self) -> None:
         if self._max_open is not None and len(self._decisions.open) >= self._max_open:
@@ -830,7 +837,7 @@ class Bandit:
     def _checked_action(self, event: Event) -> Callable[[], object]:
         """Return the function that repeats an event. Raise if the event does not fit, before anything is changed."""
         match event:
-            case Rewarded() | Expired(value=float()):
+            case Rewarded() | Expired() if event.value is not None:
                 i, mark, decision_id = self._checked_open(event.id)
                 return partial(self._learn, (i, checked_reward(event.value), mark, decision_id))
             case Decided():

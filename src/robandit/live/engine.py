@@ -48,7 +48,7 @@ negated index is then a lower confidence bound of the mean cost."""
 # What hooks may raise when they run as plain Python. Anything else comes from elsewhere, such as from the handler of a signal.
 _ERRORS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError)
 # What methods of a policy raise if the numbers of a state make no sense, such as those of a file that somebody wrote by hand.
-_SENSELESS = (ArithmeticError, LookupError, ValueError)
+_SENSELESS = (ArithmeticError, LookupError, MemoryError, ValueError)
 LONG = 0.02  # seconds after which `describe` is compiled: the time of some policies, such as KLinf-UCB, grows with their rewards
 _PACKAGE = str(Path(__file__).parent.parent)
 
@@ -168,7 +168,8 @@ class RunningPolicy:
         return source(self.policy, self.state, name)
 
     def _set(self, name: str, entry: Entry) -> None:
-        entry = self.check_sound if self.broken else entry
+        broken = bool(self.broken)
+        entry = self.check_sound if broken else entry
         self._entries[name] = entry
         if name == "ask":
             self.ask_entry = entry
@@ -176,6 +177,8 @@ class RunningPolicy:
             self.tell_entry = entry
         elif name == "issue":
             self.issue_entry = entry
+        if self.broken and not broken:  # another thread has refused it meanwhile
+            self._set(name, self.check_sound)
 
     def _finish(self, result: Entry | Exception, name: str) -> None:
         """Take over a compiled entry; or go on without it, and let the next choice warn."""
@@ -391,7 +394,7 @@ def _hook_that_raised(error: BaseException) -> str | None:
     trace = error.__traceback__
     while trace is not None:
         module = trace.tb_frame.f_globals.get("__name__", "")
-        if not module.startswith(("robandit.live", "robandit.kernel")):
+        if not module.startswith(("robandit.live", "robandit.kernel", "robandit.policies.base")):
             return trace.tb_frame.f_code.co_name
         trace = trace.tb_next
     return None

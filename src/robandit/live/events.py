@@ -79,7 +79,7 @@ class Decided(_Event, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON-able data. JSON has no NaN, so a probability that is not known becomes "unknown"."""
-        data = {"propensity": None, "time": 0.0} | super().to_dict()
+        data = {"propensity": None, "time": 0.0, "asked": [None]} | super().to_dict()
         return data if data["propensity"] == data["propensity"] else data | {"propensity": "unknown"}
 
 

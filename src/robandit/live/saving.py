@@ -208,7 +208,7 @@ def _allowed(source: str, policy: Policy, saved: _Saved) -> Bools:
 
 
 def _restored(source: str, policy: Policy, allowed: Bools, saved: dict[str, Any]) -> Any:
-    """Return the saved arrays as the policy's state. Raise `CorruptFile` unless names, types, sizes and values fit the policy."""
+    """Return the saved arrays as the policy's state. Raise `CorruptFile` unless names, types and sizes fit the policy."""
     fresh = policy.init(len(allowed), None)
     saved = {name: array for name, array in saved.items() if name not in policy.former_fields}
     later = {name: getattr(fresh, name) for name in policy.later_fields if name not in saved}

@@ -86,6 +86,10 @@ CODES = {
         "Too many calls with this key, or too many calls or events wait. Repeat the call after the seconds in Retry-After.",
     ),
     "too-many-open": Code(429, "max_open decisions wait for their rewards. Send rewards, then repeat the call."),
+    "broken": Code(
+        500,
+        "The policy of the experiment cannot use its state any more. Correct the policy, and restart the server: the log is kept.",
+    ),
     "internal": Code(
         500,
         "An unexpected error. The server prints it to standard error. The call may have been stored: repeat it with the same id.",

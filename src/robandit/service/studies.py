@@ -66,7 +66,8 @@ class Studies:
 
     async def _refresh(self, experiments: Sequence[LiveExperiment], growth: float) -> None:
         for experiment in experiments:
-            await self.study(experiment, growth=growth)
+            if not experiment.bandit.is_broken:
+                await self.study(experiment, growth=growth)
 
     async def study(self, experiment: LiveExperiment, *, growth: float = 0.0) -> ExperimentStudy | None:
         """Return a study of all rewards, or of the last ones if it is fresh or they have grown by less than ``growth`` since.

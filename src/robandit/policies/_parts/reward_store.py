@@ -51,10 +51,10 @@ def enlarged(pool: Floats, slots: Ints) -> tuple[Floats, Ints]:
     """Return pool and slots with the same numbers, and twice the room for every arm that has used over three quarters of it."""
     slots = slots.copy()
     arms = len(slots) - 1
-    if slots[:arms, ROOM].min() < 0 or slots[:arms, ROOM].sum() != pool.shape[1]:
-        raise ValueError(
-            "slots do not fit the pool"
-        )  # only in a file that contradicts itself, which may ask for any memory
+    room = slots[:arms, ROOM]
+    # Only a file that contradicts itself has other numbers. It could ask for any memory.
+    if not ((room >= 0) & (room <= pool.shape[1])).all() or room.sum() != pool.shape[1]:
+        raise ValueError("slots do not fit the pool")
     old = slots[:arms, START].copy()
     # Nearly full stretches are doubled too. So arms that are pulled equally often need one copy of the pool, not one per arm.
     nearly = slots[:arms, USED] > 0.75 * slots[:arms, ROOM]

@@ -308,7 +308,7 @@ def merge(s: State, arm: int) -> None:
             s.clock[FULL] = 1
         else:
             cut = max(numbers[CUT], smallest_of(row, FARTHEST, room))
-            while counts[KEPT] > room - (room - FARTHEST) // 8 and cut < math.inf:  # NaN of a file would stay for ever
+            while counts[KEPT] > room - (room - FARTHEST) // 8 and 1e-300 < cut < math.inf:  # else, in a file, for ever
                 move_near(s, arm, min(cut, abs(row[FARTHEST - 1])))
                 cut *= 1.25
     counts[NEXT] = min(room, counts[BIG] + counts[BIG] // 4 + 64)

@@ -115,7 +115,8 @@ def more_sheets(p: Params, state: State) -> State:
     arms = len(state.best)
     old, spans = state.spans, state.spans.copy()
     t = min(int(state.pulls[arms + TAKEN]), p.limit) + 1  # less only if a file contradicts the limit on pulls
-    if spans[:arms, ROOM].min() < 0 or spans[:arms, ROOM].sum() != len(state.sums):
+    room = spans[:arms, ROOM]
+    if not ((room >= 0) & (room <= len(state.sums))).all() or room.sum() != len(state.sums):
         raise ValueError("spans do not fit the sums")  # only in such a file, which may ask for any memory
     for arm in range(arms):
         needed = block_count(p, int(state.slots[arm, USED]), t) * -(-resamples(t) // WIDTH)
