@@ -18,6 +18,8 @@ from helpers.live_bandits import lived as compiled_lived
 from robandit.errors import BrokenState, CorruptFile
 from robandit.live.saving import HEADER
 from robandit.policies import Policy, all_policies
+from robandit.policies.adakl import clipped_index
+from robandit.policies.adar import layout
 
 lived = partial(compiled_lived, compile="never")
 PARTS = 2  # so that several test processes share the work
@@ -65,6 +67,31 @@ def with_number(bandit, name, place, number):
         content["state"][name][2] = array.tobytes()
 
     return changed(bandit, change)
+
+
+@pytest.mark.parametrize("how", ["never", "now"])
+def test_a_full_row_of_zeros_is_not_thinned_for_ever(how, tmp_path):
+    """AdaKL-UCB raises a cut until its buffer has room; 0 stays 0 however often it is raised."""
+    rooms = 1024
+
+    def change(content):
+        arrays = {
+            name: np.frombuffer(data, kind).reshape(shape).copy()
+            for name, (kind, shape, data) in content["state"].items()
+        }
+        arrays["buffer"] = np.zeros((2, rooms + 1))
+        arrays["counts"][0, [clipped_index.KEPT, clipped_index.BIG]] = rooms
+        arrays["counts"][0, clipped_index.N_NONZERO] = 0
+        arrays["arms"][0, clipped_index.CUT] = 0.0
+        arrays["clock"][layout.LIMIT] = 0
+        content["state"] = {name: [a.dtype.str, list(a.shape), a.tobytes()] for name, a in arrays.items()}
+
+    bandit = rb.Bandit(["a", "b"], rb.AdaKLUCB(), compile="never")
+    bandit.update_many(["a"] * 150 + ["b"] * 150, np.random.default_rng(0).normal(size=300))
+    case = tmp_path / f"zeros.{how}"
+    case.write_bytes(changed(bandit, change))
+    (result,) = run_in_child(tmp_path, [str(case)])
+    assert result["outcome"] in ("played", "BrokenState"), result
 
 
 def refused(data, words):
