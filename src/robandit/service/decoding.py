@@ -113,10 +113,10 @@ def _broken_rule(body: bytes, kind: type[msgspec.Struct]) -> Refusal:
         return _malformed(body, error)
     fields = msgspec.structs.fields(kind)
     known = [field.encode_name for field in fields]
-    extra = next((name for name in given if name not in known), None)
+    extra = next((name[:100] for name in given if name not in known), None)  # a name may have 4 MiB
     if extra is not None:
         text = unknown(f"field {formatted(extra)}", extra, known)
-        return Refusal("invalid", text, parameter=extra[:100], rule="a known field")
+        return Refusal("invalid", text, parameter=extra, rule="a known field")
     for field in fields:
         name = field.encode_name
         if name not in given:
