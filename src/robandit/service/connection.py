@@ -33,7 +33,7 @@ IDLE_PATIENCE = 75.0
 LINGER = 2.0  # seconds in which the rest of a refused request is discarded, so that the client can read the answer
 MOST_CHUNKS = 10_000  # of a body; 9,000 of one byte take 6 ms
 LARGEST_FRAMING = 1 << 20  # bytes of chunk sizes, extensions and trailers of a body together
-LARGEST_DISCARD = 64 << 20  # bytes of the rest of a refused request
+LARGEST_DISCARD = 64 << 20  # bytes of the rest of a refused request; of one that cannot be read, `LARGEST_BODY`
 LONGEST_LINGER = 10.0  # the same, while the client goes on sending
 MOST_PIPELINED = 16
 MOST_TURNED_AWAY = 64  # connections at a time that are told that there are too many
@@ -435,7 +435,8 @@ class Connection(asyncio.Protocol):
         self._unparsed += len(data)
         if self._stopped_parsing:
             self._discarded += len(data)
-            if self._discarded > (LARGEST_BODY if self._calls else LARGEST_DISCARD):
+            short = self._calls or self._refusal is not None
+            if self._discarded > (LARGEST_BODY if short else LARGEST_DISCARD):
                 self.abort()
             return
         self._framing += len(data)
