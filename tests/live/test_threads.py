@@ -145,7 +145,7 @@ class SlowList(list):
     """A list that lets other threads run between reading and writing an item."""
 
     def __setitem__(self, i, value):
-        time.sleep(0.002)
+        time.sleep(0.03)
         super().__setitem__(i, value)
 
 
