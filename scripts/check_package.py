@@ -90,19 +90,6 @@ problems = ["negated_pareto(means=[-1.0, -1.5], tail=1.8)"]
 policies = ["UCB1", "EpsilonGreedy"]
 """
 
-RIVER = """
-import random
-import robandit as rb
-from river import bandit
-from robandit.river import RiverPolicy
-policies = [RiverPolicy(rb.UCB1()), bandit.EpsilonGreedy(epsilon=0.1, seed=1)]
-for policy in policies:
-    for _ in range(200):
-        arm = policy.pull([0, 1])
-        policy.update(arm, random.gauss(arm, 1.0))
-print("ranked", policies[0].ranking)
-"""
-
 
 def environment() -> dict[str, str]:
     """Return the environment variables without a checkout on the path, which would shadow the installed package."""
@@ -176,7 +163,6 @@ def check_plain(programs: Path, wheel: Path, folder: Path) -> None:
     dask = ("run", "spec.toml", "--engine", "dask", "--workers", "1")
     run(robandit, "serve", cwd=folder, expected="pip install 'robandit[serve]'", code=1)
     run(robandit, *dask, cwd=folder, expected='pip install "robandit[cluster]"', code=1)
-    run(python, "-c", "import robandit.river", cwd=folder, expected='pip install "robandit[river]"', code=1)
 
 
 def check_report(*command: str | Path, folder: Path) -> None:
@@ -238,11 +224,6 @@ def check_cluster(programs: Path, folder: Path) -> None:
     run(programs / "robandit", "results", "show", "run", cwd=folder, expected="UCB1")
 
 
-def check_river(programs: Path, folder: Path) -> None:
-    """Let a policy of Robandit and one of river learn side by side."""
-    run(programs / "python", "-c", RIVER, cwd=folder, expected="ranked [1, 0]")
-
-
 def check_sdist(sdist: Path, folder: Path) -> None:
     """Collect the tests in the unpacked source distribution. This uses the packages of the running environment."""
     shutil.unpack_archive(sdist, folder / "source")
@@ -267,7 +248,7 @@ def main() -> int:
         with installed(wheel, client, folder) as programs:
             check_plain(programs, wheel, folder)
         install_client(client, folder)
-        extras = (("plot", check_plot), ("serve", check_serve), ("cluster", check_cluster), ("river", check_river))
+        extras = (("plot", check_plot), ("serve", check_serve), ("cluster", check_cluster))
         for extra, check in extras:
             with installed(wheel, client, folder, extra) as programs:
                 check(programs, folder)

@@ -33,7 +33,7 @@ OF_ADAR = ("adar_ucb.py", "layout.py", "trimmed_index.py")
 SUITES = {  # modules and their tests
     "estimators": (
         sorted(path for path in (SOURCE / "estimators").rglob("*.py") if path.name != "__init__.py"),
-        ["estimators/test_*.py", "estimators/streaming/test_*.py"],
+        ["estimators/test_*.py"],
     ),
     "adar-ucb": (
         [

@@ -56,7 +56,7 @@ CONTAINER = POD["containers"][0]
 
 def test_every_file_is_of_a_kind_that_is_checked():
     kinds = {path.suffix or path.name for path in DEPLOY.rglob("*") if path.is_file() and "secrets" not in path.parts}
-    assert kinds == {".yaml", ".json", ".service", ".timer", ".env", ".sql", "Dockerfile", "Caddyfile"}
+    assert kinds == {".yaml", ".json", ".service", ".timer", ".env", ".sql", ".conf", "Dockerfile", "Caddyfile"}
     for path in DEPLOY.rglob("*.yaml"):
         assert yaml.safe_load(path.read_text()), path
 

@@ -1,4 +1,4 @@
-"""Damaged bandits, results and estimators: reading gives a value or an error of Robandit, and nothing else."""
+"""Damaged bandits and results: reading gives a value or an error of Robandit, and nothing else."""
 
 import hashlib
 import io
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import robandit as rb
 from helpers.fuzzing import as_json, damaged, more, read_or_refused, warped
-from robandit.estimators import streaming
 from robandit.files import SEAL, UNSEALED, sealed
 from robandit.live.saving import HEADER, MAGIC
 
@@ -68,21 +67,3 @@ def test_results_made_by_hand(path, data):
     path.write_bytes(sealed(file.getvalue()))
     assert SEAL in path.read_bytes()
     read_or_refused(rb.Result.from_parquet, path)
-
-
-def filled(kind):
-    made = kind()
-    made.update_many([(-1.0) ** i * i * 0.37 for i in range(200)])
-    return made
-
-
-KINDS = (streaming.TrimmedMean, streaming.MedianOfMeans, streaming.Catoni)
-STATES = [(kind, filled(kind).to_dict()) for kind in KINDS]
-
-
-@more(60)
-@given(data=st.data(), which=st.integers(0, len(KINDS) - 1))
-def test_estimators_made_by_hand(data, which):
-    kind, state = STATES[which]
-    state = data.draw(warped(state))
-    read_or_refused(lambda: kind.from_dict(state))

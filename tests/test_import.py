@@ -21,7 +21,6 @@ HEAVY = [
     "rich",
     "dask",
     "pandas",
-    "river",
     "cyclopts",
 ]
 
@@ -48,7 +47,7 @@ def test_using_robandit_is_light():
     loaded = run(f"{USED}; print(*sys.modules)").stdout.split()
     assert "robandit.simulate" in loaded
     assert [name for name in HEAVY if name in loaded] == []
-    lazy = ("checks", "cli", "estimators.", "experiments", "recorded", "report", "river", "suites", "theory", "verify")
+    lazy = ("checks", "cli", "estimators.", "experiments", "recorded", "report", "suites", "theory", "verify")
     heavy = [name for name in loaded if name.startswith(tuple(f"robandit.{package}" for package in lazy))]
     assert [name for name in heavy if not name.startswith("robandit.estimators.formulas")] == []  # policies share them
 
@@ -150,7 +149,7 @@ def test_functions_survive_the_import_of_modules_of_their_name():
 
 ROOMS = """
 import sys, importlib, pkgutil, robandit
-names = [module.name for module in pkgutil.iter_modules(robandit.__path__) if module.name not in ("__main__", "river")]
+names = [module.name for module in pkgutil.iter_modules(robandit.__path__) if module.name != "__main__"]
 for name in names:
     for loaded in [loaded for loaded in sys.modules if loaded.partition(".")[0] == "robandit"]:
         del sys.modules[loaded]

@@ -22,6 +22,7 @@ FINGERPRINTS = {
     ("paper", 1): "61aa8a5819fd59e0",
     ("lower-bound", 1): "806a0f922c360f07",
     ("changing", 1): "6505e5f06d85afd1",
+    ("delayed", 1): "c5d5df16899e6bd7",
 }
 
 

@@ -24,7 +24,6 @@ from robandit.validation import (
     LARGEST_INTEGER,
     LEAST_EPS,
     MOST_ITEMS,
-    MOST_NUMBERS,
     array,
     check_items,
     choice,
@@ -386,7 +385,6 @@ def test_invalid_probabilities() -> None:
 
 def test_endless_and_huge_collections_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_invalid(lambda: items_of(range(MOST_ITEMS + 1), "xs", "numbers"), "xs", "at most 10,000,000")
-    assert_invalid(lambda: array(range(MOST_NUMBERS + 1), "xs"), "xs", "pass a NumPy array")
     monkeypatch.setattr(validation, "MOST_ITEMS", 10)
     assert_invalid(lambda: items_of(itertools.count(), "xs", "numbers"), "xs", "a sequence of numbers, at most 10")
     assert read_items(range(10), "xs", "numbers") == tuple(range(10))
@@ -528,10 +526,7 @@ def test_messages_have_an_owner_a_value_a_rule_and_a_hint() -> None:
         lambda **more: finite("?", "x", **more),
         lambda **more: positive("?", "x", **more),
         lambda **more: within("?", "x", 0.0, 1.0, **more),
-        lambda **more: probability("?", "x", **more),
-        lambda **more: order("?", "x", **more),
         lambda **more: choice("?", "x", ["a"], **more),
-        lambda **more: flag("?", "x", **more),
         lambda **more: array("?", "x", **more),
         lambda **more: check_items(np.zeros(1), np.zeros(1, dtype=bool), "x", "?", **more),
     ],
@@ -553,7 +548,8 @@ def test_a_column_is_one_row_of_finite_numbers() -> None:
 
 
 def test_every_function_is_tested_here() -> None:
-    assert set(validation.__all__) <= set(globals())
+    own = {name for name, value in vars(validation).items() if getattr(value, "__module__", "") == validation.__name__}
+    assert {name for name in own if not name.startswith("_")} <= set(globals())
 
 
 def test_a_longdouble_becomes_a_float():

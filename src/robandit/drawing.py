@@ -44,14 +44,9 @@ NOTEBOOK: dict[Any, Any] = {
 LINES = 8  # lines per figure, because more are hard to distinguish
 
 
-def can_draw() -> bool:
-    """Return whether Matplotlib is installed."""
-    return find_spec("matplotlib") is not None
-
-
 def check_can_draw() -> None:
     """Raise `InvalidInput` unless Matplotlib is installed."""
-    if not can_draw():
+    if find_spec("matplotlib") is None:
         raise InvalidInput('figures need Matplotlib, which is not installed: pip install "robandit[plot]"')
 
 
@@ -166,10 +161,10 @@ def folded(title: str, width: int) -> str:
     return textwrap.fill(plain_text(title), width)
 
 
-def rendered(figure: Figure, kind: Literal["pdf", "svg"], **options: Any) -> bytes:
-    """Return the content of the file of a figure, without a date; ``options`` are passed to savefig."""
+def rendered(figure: Figure, kind: Literal["pdf", "svg"]) -> bytes:
+    """Return the content of the file of a figure, without a date."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, metadata={"CreationDate" if kind == "pdf" else "Date": None}, **options)
+    figure.savefig(buffer, format=kind, metadata={"CreationDate" if kind == "pdf" else "Date": None})
     return buffer.getvalue()
 
 

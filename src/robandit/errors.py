@@ -30,13 +30,11 @@
         └── NewerFile                written by a newer Robandit
 
 Every error but `BrokenState` leaves the object that raised it unchanged. An error about one value has the attributes
-``parameter`` (the name), ``value`` and ``rule`` (what the value must be). In other errors they are None. ``code`` is a word for
-programs, which does not change between versions: the codes of the decision service, and those of errors that commands tell apart.
-Otherwise, it is None.
+``parameter`` (the name), ``value`` and ``rule`` (what the value must be). ``code`` is a word for programs, which does not change
+between versions. In other errors they are None.
 
 Live bandits issue four warnings: `AssumptionWarning`, at most once by a bandit and its saved copies together; `DriftWarning`, once
-per alarm; `CompilationWarning`, at most once; `ExpiryWarning`, when more than 20 % of the decisions have expired.
-`estimators.adaptive_trimmed_mean` issues an `AssumptionWarning` for each call whose sample contradicts its assumption.
+per alarm; `CompilationWarning`, at most once; and `ExpiryWarning`.
 """
 
 from __future__ import annotations
@@ -180,10 +178,9 @@ class NewerFile(FileError):
 
 
 class AssumptionWarning(UserWarning):
-    """The rewards of a live bandit contradict its policy's assumption, or look like costs that should be minimised.
+    """The rewards contradict the assumption of a policy or an estimator, or look like costs that should be minimised.
 
-    A bandit issues it at most once, and learns the rewards even if warnings are errors. An estimator issues it if the sample
-    contradicts its assumption.
+    A bandit learns the rewards even if warnings are errors.
     """
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import secrets
 import stat
+import time
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import IO
 
 from robandit.errors import CorruptFile, FileError, NewerFile
-from robandit.temporaries import Temporary, sweep_temporaries
 from robandit.validation import invalid
 from robandit.wording import visible
 
@@ -18,6 +21,10 @@ UNSEALED = SEAL + b"0" * 64
 """The placeholder of the checksum, for formats without one. Damaged Parquet files would be read as other numbers."""
 MOST_BYTES = 4 << 30
 """The size of the largest file that is read into memory."""
+STALE = 3600.0
+"""The age in seconds from which on a temporary file was left by a killed process. No write takes so long."""
+TEMPORARY = re.compile(r"\..+\.[0-9a-f]+-[0-9a-f]{8}\.part")
+LONGEST = 150  # bytes of the target's name in the name of a temporary file; file systems allow 255 in all
 
 
 def sealed(content: bytes) -> bytes:
@@ -62,22 +69,11 @@ def read(path: str | os.PathLike[str]) -> bytes:
         if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):  # opening a folder raises a good error
             raise FileError(f"{shown(source)} cannot be read: it is a device or a pipe, not a file; name a file")
         with open(source, "rb") as file:
-            content = _limited(file, facts.st_size)
+            if facts.st_size > MOST_BYTES:
+                raise FileError(f"{shown(source)} cannot be read: it has more than {MOST_BYTES >> 30} GB")
+            return file.read()
     except (OSError, RuntimeError) as error:
         raise FileError(f"{shown(source)} cannot be read: {reason(error)}{way_out(error)}") from error
-    if content is None:
-        raise FileError(f"{shown(source)} cannot be read: it has more than {MOST_BYTES >> 30} GB")
-    return content
-
-
-def _limited(file: IO[bytes], size: int) -> bytes | None:
-    """Return the content of a file that has this size, or None if it is too long. Files of /proc claim to be empty."""
-    if size > MOST_BYTES:
-        return None
-    parts = [file.read(size + 1)]
-    while parts[-1] and sum(map(len, parts)) <= MOST_BYTES:
-        parts.append(file.read(1 << 24))
-    return None if parts[-1] else parts[0] if len(parts) <= 2 else b"".join(parts)
 
 
 def read_sealed(path: str | os.PathLike[str]) -> bytes:
@@ -103,46 +99,46 @@ def check_format(version: int, newest: int, where: object) -> None:
         raise NewerFile(f"{shown(where)} has format {version}; this Robandit reads up to {newest}: upgrade robandit")
 
 
-def write_atomically(
-    path: str | os.PathLike[str],
-    content: bytes,
-    *,
-    modified: float | None = None,
-    closed: bool = False,
-    sweep: bool = True,
-) -> None:
+def write_atomically(path: str | os.PathLike[str], content: bytes, *, closed: bool = False) -> None:
     """Write a file under another name in the same folder, flush it to the disk, and move it into place.
 
     If anything fails (for example a full disk), the old file is untouched and no partial file is left. Several processes may write
-    the same file at once. A symbolic link is kept and its target replaced; a device or a pipe is rejected. ``modified`` sets the
-    modification time of the new file, in seconds since 1970. ``closed``: only this user may write the file, whatever the umask.
-    ``sweep``: the first write of a process removes what killed processes left of the same file (`Temporary`).
+    the same file at once. A symbolic link is kept and its target replaced; a device or a pipe is rejected. ``closed``: only this
+    user may write the file, whatever the umask. The files that killed processes left are removed after `STALE` seconds.
     """
     target = named(path)
     try:
         target = target.resolve()
         if target.exists() and not target.is_file():
             raise FileError(f"{shown(target)} cannot be written: it is not a file; pass the name of a file")
-        if sweep and target not in _swept:
-            if len(_swept) >= 10_000:  # a long-lived process that writes many files
-                _swept.clear()
-            _swept.add(target)
-            sweep_temporaries(target.parent, target.name)
-        with Temporary(target) as temporary:
-            with os.fdopen(os.dup(temporary.handle), "wb") as file:
+        _sweep(target.parent)
+        start = os.fsdecode(os.fsencode(target.name)[:LONGEST])
+        temporary = target.with_name(f".{start}.{os.getpid():x}-{secrets.token_hex(4)}.part")
+        try:
+            with open(temporary, "xb", opener=_private) as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary.path, _mode(target) & (0o755 if closed else 0o777))
-            if modified is not None:
-                os.utime(temporary.path, (modified, modified))
-            temporary.replace(target)
+            os.chmod(temporary, _mode(target) & (0o755 if closed else 0o777))
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
     except (OSError, RuntimeError) as error:
         message = f"{shown(target)} cannot be written: {reason(error)}; the old file, if any, is unchanged"
         raise FileError(message) from error
 
 
-_swept: set[Path] = set()
+@cache  # a process sweeps a folder once, at its first write
+def _sweep(folder: Path) -> None:
+    """Remove the temporary files that killed processes left in a folder."""
+    with suppress(OSError):  # such as a folder that cannot be listed; the file may be writable nevertheless
+        for entry in os.scandir(folder):
+            if TEMPORARY.fullmatch(entry.name) and entry.is_file() and entry.stat().st_mtime < time.time() - STALE:
+                os.unlink(entry.path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def flush(path: str | os.PathLike[str]) -> None:

@@ -38,17 +38,15 @@ def precompile(
     Parameters
     ----------
     policies
-        One policy or several. None means all policies of Robandit. Parameters that are numbers do not matter: a policy is compiled
-        once for all their values.
+        One policy or several; None: all policies of Robandit. A policy is compiled once for all values of its numbers.
     into
-        The folder for the compiled code, such as one of a container image. If it does not exist, it is made: others can read it,
-        and only this user can write to it. A process uses it, also read-only, if ``ROBANDIT_CACHE_DIR`` is its path, and the
-        versions of Python, NumPy and Numba and the type of processor are the same. None: the cache folder of this user.
+        The folder for the compiled code, such as one of a container image; it is made if it does not exist. A process uses it,
+        also read-only, if ``ROBANDIT_CACHE_DIR`` is its path, and the versions of Python, NumPy and Numba and the type of processor
+        are the same. None: the cache folder of this user.
     processes
         The number of processes that compile at the same time, from 1 to 1024. None: one per available core.
     done
-        A function that is called with the name of each policy that is compiled, in any thread. None: the names of policies that
-        have to be compiled are printed on standard error.
+        A function that is called with the name of each compiled policy, in any thread. None: the names are printed.
     """
     if policies is None:
         policies = all_policies()
@@ -65,7 +63,7 @@ def precompile(
         groups = {name: partial(_kernels, *same) for name, same in named.items()} | SHARED
         if done is None:
             groups = {name: partial(_announced, name, kernels) for name, kernels in groups.items()}
-        compile_all(groups, done or _ignored, processes=processes)
+        compile_all(groups, done or (lambda name: None), processes=processes)
         for name, kernels in groups.items():
             for kernel in kernels():
                 if not kernel.is_stored():
@@ -87,10 +85,6 @@ def _announced(name: str, kernels: Callable[[], list[Kernel]]) -> list[Kernel]:
     if not all(kernel.is_stored() for kernel in found):
         say_compiling(name)
     return found
-
-
-def _ignored(name: str) -> None:
-    pass
 
 
 def _drift() -> list[Kernel]:
@@ -116,19 +110,14 @@ def _folder(into: str | os.PathLike[str] | None) -> Iterator[Path]:
         return
     before = os.environ.get(SETTING)
     path = named(into, "into", "the name of a folder").absolute()
-    try:
-        if not path.is_dir():  # the mode of a folder that exists is the user's choice
-            path.mkdir(parents=True)
-            path.chmod(0o755)
-    except OSError as error:
-        raise FileError(
-            f"compiled code cannot be stored in {shown(path)}: {error.strerror}; name a folder of yours"
-        ) from error
+    new = not os.path.isdir(path)
     os.environ[SETTING] = str(path)
     try:
         problem = configured().unsafe or configured().unwritable
         if problem:
-            raise FileError(f"compiled code cannot be stored in {path}: {problem}; name a folder of yours")
+            raise FileError(f"compiled code cannot be stored in {shown(path)}: {problem}; name a folder of yours")
+        if new:  # the mode of a folder that exists is the user's choice
+            path.chmod(0o755)
         yield path
     finally:
         if before is None:

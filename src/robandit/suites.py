@@ -6,19 +6,32 @@ A suite with a given name and version never changes. A new problem makes a new v
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
-from robandit.laws import Discrete, Frechet, Gaussian, LogNormal, Mixture, Pareto, StudentT, Weibull, ZeroInflated
-from robandit.problems import Problem
+from robandit.laws import (
+    Discrete,
+    Frechet,
+    Gaussian,
+    LogNormal,
+    Lomax,
+    Mixture,
+    Pareto,
+    StudentT,
+    Weibull,
+    ZeroInflated,
+)
+from robandit.problems import Problem, delays
 from robandit.problems.builders import bernoulli, gaussian, negated_lomax, negated_pareto, pareto, stable, student_t
 from robandit.problems.changing import KINDS
 from robandit.problems.changing import changing as changing_problem
+from robandit.problems.delayed import delayed as delayed_problem
 from robandit.problems.lower_bound_instances import eps_adaptive_pair, lower_bound_family, u_adaptive_pair
 from robandit.validation import choice
 
-__all__ = ["NAMES", "Suite", "Task", "changing", "heavy", "light", "lower_bound", "named", "paper"]
+__all__ = ["NAMES", "Suite", "Task", "changing", "delayed", "heavy", "light", "lower_bound", "named", "paper"]
 
 Shape = Literal["left-skewed", "symmetric", "right-skewed"]
 
@@ -30,8 +43,8 @@ class Task:
     name: str
     problem: Problem
     horizon: int
-    shape: Shape
     about: str
+    shape: Shape
 
     @property
     def uniform(self) -> float:
@@ -117,12 +130,24 @@ def changing() -> Suite:
     return Suite("changing", 1, _CHANGING)
 
 
+def delayed() -> Suite:
+    """Return seven problems with six delays each: none, 10, 100, 1,000, Pareto(1) with median 300, and batches of 300.
+
+    A constant delay begins the name of its problems. T = 5,000.
+
+    >>> [task.name for task in delayed().tasks if task.name.endswith("orders")]
+    ['0-orders', '10-orders', '100-orders', '1000-orders', 'pareto-orders', 'batches-orders']
+    """
+    return Suite("delayed", 1, _DELAYED)
+
+
 NAMES: dict[str, Callable[[], Suite]] = {
     "heavy": heavy,
     "light": light,
     "paper": paper,
     "lower-bound": lower_bound,
     "changing": changing,
+    "delayed": delayed,
 }
 
 
@@ -147,16 +172,14 @@ def _suite(name: str, tasks: tuple[Task, ...]) -> Suite:
     return Suite(name, 1, tuple(rotated))
 
 
-def _left(name: str, problem: Problem, horizon: int, about: str) -> Task:
-    return Task(name, problem, horizon, "left-skewed", about)
+_left = partial(Task, shape="left-skewed")
+_symmetric = partial(Task, shape="symmetric")
+_right = partial(Task, shape="right-skewed")
 
 
-def _symmetric(name: str, problem: Problem, horizon: int, about: str) -> Task:
-    return Task(name, problem, horizon, "symmetric", about)
-
-
-def _right(name: str, problem: Problem, horizon: int, about: str) -> Task:
-    return Task(name, problem, horizon, "right-skewed", about)
+def _lognormal(means: Iterable[float], sigma: float) -> Problem:
+    """Return a problem of log-normal costs with these means."""
+    return Problem([-LogNormal(round(math.log(mean) - sigma**2 / 2, 12), sigma) for mean in means])
 
 
 def _stars(d: float) -> Discrete:
@@ -255,7 +278,7 @@ _LOWER_BOUND = (
 
 _SIZES = (1.5, 1.0, 2.0)
 _COSTS = {
-    "lognormal": Problem([-LogNormal(round(math.log(size) - 0.5, 12), 1.0) for size in _SIZES]),
+    "lognormal": _lognormal(_SIZES, 1.0),
     "pareto": negated_pareto([-size for size in _SIZES], tail=1.5),
 }
 _CHANGING = tuple(
@@ -273,4 +296,25 @@ _CHANGING = tuple(
             for kind in KINDS
         ),
     )
+)
+
+# The last two are like recorded sets, the prices of advertisements and the latencies of servers, that benchmarks/delayed.py plays.
+_SERVERS = ((0.1, 0.13), (0.03, 0.07), (0.2, 0.09), (0.07, 0.16), (0.03, 0.04), (0.2, 0.11), (0.03, 0.055), (0.1, 0.23),
+            (0.03, 0.08), (0.2, 0.15))  # fmt: skip
+_PROMPT = (
+    _left("close-lognormal", _lognormal((1.1, 1.5, 1.0, 1.05, 1.2), 1.0), 5_000, "five costs, the best 5 % apart"),
+    _left("pair-lognormal", _lognormal((1.05, 1.0), 0.5), 5_000, "two costs that differ by 5 %"),
+    _left("costs", negated_pareto([-1.5, -1.0, -2.0], tail=1.5), 5_000, "three costs with infinite variance"),
+    _left("ten-lognormal", _lognormal([(9.0 + (7 * i + 4) % 10) / 9.0 for i in range(10)], 1.5), 5_000, "ten heavy costs"),
+    _right("orders", pareto([1.6, 1.0, 2.0, 1.4], tail=2.2), 5_000, "four rewards with a heavy right tail"),
+    _left("prices-lognormal", _lognormal((0.55, 0.35, 0.8), 0.45), 5_000, "three prices"),
+    _left("servers", Problem([-(Lomax(2.5, 1.5 * extra) + base) for base, extra in _SERVERS]), 5_000,
+          "ten latencies: a base and a heavy tail"),
+)  # fmt: skip
+_DELAYS: dict[str, int | delays.Delay] = {"0": 0, "10": 10, "100": 100, "1000": 1_000}
+_DELAYS |= {"pareto": delays.pareto(median=300), "batches": delays.batches(300)}
+_DELAYED = tuple(
+    replace(task, name=f"{name}-{task.name}", problem=delayed_problem(task.problem, delay))
+    for name, delay in _DELAYS.items()
+    for task in _PROMPT
 )

@@ -60,7 +60,7 @@ def test_other_shells_are_given_their_script(shell, begins, tmp_path):
     out, err = typed("completion", shell, cwd=tmp_path)
     assert err == ""
     assert out.startswith(begins)
-    for word in ("compare", "precompile", "coverage", "replications", "lower-bound"):
+    for word in ("compare", "precompile", "replications", "lower-bound"):
         assert word in out
 
 

@@ -13,7 +13,6 @@ from robandit.cli.table_options import Reading
 from robandit.diagnostics.costs import QUESTION
 from robandit.errors import InvalidInput
 from robandit.experiments import replay_plan
-from robandit.recorded import open_records
 
 
 @pytest.mark.parametrize("column", ["propensity", "other"])
@@ -54,11 +53,6 @@ def test_both_names_of_the_option_are_one(tmp_path):
         shown.append((printed, (tmp_path / "robandit-diagnosis.html").read_text()))
     assert shown[0] == shown[1]
     assert "minimised" in shown[0][0]
-
-
-def test_one_sign_is_enough(tmp_path):
-    with pytest.raises(InvalidInput, match="would turn the sign twice"):
-        open_records(a_table(tmp_path), arm="server", reward="seconds", minimize=True, negate=True)
 
 
 def replayed_page(file, folder, **reading):
@@ -209,5 +203,5 @@ def test_kept_rows_and_an_unused_time_are_reported(tmp_path, capsys):
         assert "The column 'ts' looks like a time. To test for changes with time, add --time ts." in text
     diagnose(file, reading=Reading(time="ts"), out=page)
     assert "looks like a time" not in capsys.readouterr().out
-    with pytest.raises(InvalidInput, match=r"no row fits .* The first values: 'used' has 'yes' and 'no'"):
+    with pytest.raises(InvalidInput, match="no row fits"):
         diagnose(file, reading=Reading(where="used = 'maybe'"), out=page)

@@ -46,18 +46,16 @@ def options_in(text):
 def test_printed_options_work_when_they_are_copied(dirty):
     text, _ = printed("diagnose", "waits.csv", *OPTIONS, cwd=dirty)
     page = html.unescape((dirty / "robandit-diagnosis.html").read_text())
-    drop, join, positive, recent = options_in(text)
-    assert all(option in page for option in (drop, join, positive, recent))
+    drop, join, positive = options_in(text)
+    assert all(option in page for option in (drop, join, positive))
+    assert "Use the recent part of the record, since 2026-03-" in text
     assert "Are 'Mistral  small' (394 rows) and 'Mistral  small ' (5 rows) one arm?" in text
     assert "3 costs are negative" in text
-    rows = {option: shell(dirty, option) for option in (drop, join, positive, recent)}
+    rows = {option: shell(dirty, option) for option in (drop, join, positive)}
     assert "1,195 costs of 3 arms" in rows[drop]
     assert "1,200 costs of 3 arms" in rows[join]
     assert "1,197 costs of 4 arms" in rows[positive]
     assert "costs are negative" not in rows[positive]
-    kept = int(re.search(r"keeps (\d+) rows and drops", " ".join(rows[recent].split()))[1])
-    assert 400 <= kept <= 600
-    assert "changed with time" not in rows[recent]
 
 
 def test_a_replay_prints_the_same_options_and_keeps_its_intervals(dirty):

@@ -12,7 +12,7 @@ from helpers.bad_proxy import ANSWERS, FRAMES, WRONG, BadProxy, changed, mutated
 from helpers.clients import clients, eventually
 from helpers.serving import Server
 from robandit import errors
-from robandit_client import Client, Report, answers
+from robandit_client import Report, answers
 from robandit_client.http import Unexpected
 
 QUICK = {"timeout": 0.25, "connect_timeout": 0.2, "read_timeout": 0.2}
@@ -289,101 +289,14 @@ def test_an_item_that_can_never_be_read_is_tried_after_a_pause_and_holds_up_noth
 # --- arms -----------------------------------------------------------------------------------------------------------------
 
 
-def strange(answer):
-    """Return an answer with an arm that the experiment does not have. The experiment itself stays as it is."""
-    return answer if "name" in answer else nested(answer, ["arm"], "z")
-
-
-def test_an_arm_that_the_experiment_does_not_have(make, proxy, server, name):
+def test_an_arm_that_the_request_does_not_allow(make, proxy, server, name):
     company = Company(make, proxy, server, name, 0)
-    shown = f"GET /v1/experiments/{name}"
-    proxy.spoil = changed(strange)
-    assert company.experiment.decide().arm == "z"  # this client has not seen the arms
+    proxy.spoil = changed(lambda answer: nested(answer, ["arm"], "z"))
+    assert company.experiment.decide().arm == "z"
     with pytest.raises(errors.ServiceUnavailable, match="arm = 'z'"):
         company.decide(among=ARMS)
-    company.client.create(name, ARMS)
-    assert proxy.answers[shown] == 0
-    with pytest.raises(errors.ServiceUnavailable, match=f"arm = 'z', which experiment '{name}' does not have"):
-        company.decide()
-    assert proxy.answers[shown] == 1
-    with pytest.raises(errors.ServiceUnavailable, match="arm = 'z'"):
-        company.experiment.decide_many(3)
-    assert proxy.answers[shown] == 2  # once for all of them
-    assert company.decide(fallback="b").fallback
-    assert [each.arm for each in company.experiment.decide_many(2, fallback="c")] == ["c", "c"]
+    proxy.spoil = None
     company.check()
-
-
-def test_an_arm_that_is_new(make, proxy, server, name):
-    company = Company(make, proxy, server, name, 0)
-    company.client.create(name, ARMS)
-    assert not company.decide().fallback
-    replace_by_new_arm(server, name)
-    assert [company.experiment.decide().arm, *(each.arm for each in company.experiment.decide_many(2))] == ["d"] * 3
-    assert proxy.answers[f"GET /v1/experiments/{name}"] == 1
-    company.check()
-
-
-def problem(status, code):
-    body = json.dumps({"title": "x", "status": status, "detail": "a problem", "code": code}).encode()
-    return whole(body, status=f"{status} Problem", kind="application/problem+json")
-
-
-def replace_by_new_arm(server, name):
-    """Add the arm d, and pause the others."""
-    server.call("POST", f"/v1/experiments/{name}/arms", {"arm": "d"})
-    for arm in ARMS:
-        server.call("PATCH", f"/v1/experiments/{name}/arms/{arm}", {"state": "paused"})
-
-
-@pytest.mark.parametrize(
-    "failure",
-    [problem(403, "forbidden"), problem(429, "too-many"), problem(503, "unavailable"), b"nothing"],
-    ids=["403", "429", "503", "not HTTP"],
-)
-def test_a_new_arm_is_accepted_if_the_experiment_cannot_be_read_again(make, proxy, server, name, failure):
-    company = Company(make, proxy, server, name, 0)
-    company.client._core.availability._cooldown = 600.0  # would show in every later decision
-    company.client.create(name, ARMS)
-    replace_by_new_arm(server, name)
-    proxy.spoil = lambda answer: [failure if b'"settings"' in answer else answer]
-    made = [company.experiment.decide(fallback="b") for _ in range(3)]
-    made += company.experiment.decide_many(2, fallback="b")
-    assert [(each.arm, each.fallback) for each in made] == [("d", False)] * 5
-    assert proxy.answers[f"GET /v1/experiments/{name}"] == 1
-    proxy.spoil = changed(strange)
-    with pytest.raises(errors.ServiceUnavailable, match=r"arm = 'z'.*: check the address, or repeat the call later$"):
-        company.experiment.decide()
-    company.check()
-
-
-def test_many_threads_read_the_experiment_again_once(proxy, server, name):
-    with Client(proxy.url, **PATIENT) as client:
-        experiment = client.create(name, ARMS)
-        replace_by_new_arm(server, name)
-        others_decided = threading.Event()
-
-        def wait_for_the_others(answer):
-            for _ in range(500 * (b'"settings"' in answer)):
-                if not others_decided.is_set():
-                    yield b""
-            yield answer
-
-        proxy.spoil = wait_for_the_others
-        decided = []
-
-        def decide():
-            decided.append(experiment.decide().arm)
-            if len(decided) == 7:
-                others_decided.set()
-
-        threads = [threading.Thread(target=decide) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert decided == ["d"] * 8
-    assert proxy.answers[f"GET /v1/experiments/{name}"] == 1
 
 
 def test_a_fallback_of_the_service_has_another_id(make, proxy, server, name):

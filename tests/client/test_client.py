@@ -99,6 +99,36 @@ def test_among_and_arm(client, server, name):
     assert explained["observed"]
 
 
+def test_a_unit_keeps_its_arm(client, server, name):
+    provider = client.create(name, ["a", "b", "c"], policy="UCB1", unit="ms", sticky_for=3600.0)
+    first, other, again = (provider.decide(unit=unit) for unit in ("ann", "bob", "ann"))
+    assert [(each.arm, each.repeat) for each in (first, other, again)] == [("a", False), ("b", False), ("a", True)]
+    assert [provider.reward(each, 1.0).outcome for each in (first, again)] == ["applied", "late"]
+    many = provider.decide_many([{"unit": "bob"}, {"unit": "cy"}])
+    assert [(each.arm, each.repeat) for each in many] == [("b", True), ("c", False)]
+    assert [row["arm"] for row in log_of(server, name) if row.get("unit") == "ann"] == ["a", "a"]
+    with raises(errors.InvalidInput, parameter="unit"):
+        provider.decide(unit="ann", arm="a")
+    with raises(errors.InvalidInput, parameter="unit"):
+        provider.decide(unit="")
+    with raises(errors.Conflict, parameter="name"):
+        client.create(name, ["a", "b", "c"], policy="UCB1", unit="ms")
+    with raises(errors.InvalidInput, parameter="unit", match="sticky_for"):
+        client.create(f"{name}-plain", ["a", "b"]).decide(unit="ann")
+
+
+def test_the_fallback_of_a_unit_is_reported_without_it(make, line, server, name):
+    with make(server.url, server.key) as client:
+        client.create(name, ["a", "b"], sticky_for=60.0)
+    with make(line.url, server.key, fallback="b", **QUICK) as client:
+        line.stop_listening()
+        decision = client.experiment(name).decide(unit="ann")
+        assert (decision.arm, decision.fallback, decision.repeat) == ("b", True, False)
+        line.listen()
+        client.flush(30.0)
+    assert [(row["arm"], row["unit"]) for row in log_of(server, name)] == [("b", None)]
+
+
 def test_floats_keep_their_bits(client, server, name):
     provider = client.create(name, ["a"])
     sent = [0.1, 1 / 3, -5e-130, 1e150, 0.0, 2**53 + 1.0, 123456.789e-20]
@@ -549,8 +579,8 @@ def test_what_is_kept_after_a_flush_is_not_its_failure():
         def waiting(self):
             return self.seen(super().waiting)
 
-        def __bool__(self):
-            return self.seen(super().__bool__())
+        def __len__(self):
+            return self.seen(super().__len__())
 
     core.deliver, core.outbox = deliver, Late(10)
     core.outbox.add(Report("p", "1", value=1.0))

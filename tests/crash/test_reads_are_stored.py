@@ -113,12 +113,12 @@ def test_an_explanation_during_a_reward(service, monkeypatch):
     id = service.call("POST", "/v1/experiments/p/decisions").json["id"]
     explaining, may_go_on = threading.Event(), threading.Event()
 
-    def slowly(*arguments, before=explanations._story):
+    def slowly(*arguments, before=explanations._explanation):
         explaining.set()
         assert may_go_on.wait(30)
         return before(*arguments)
 
-    monkeypatch.setattr(explanations, "_story", slowly)
+    monkeypatch.setattr(explanations, "_explanation", slowly)
     explained = asyncio.run_coroutine_threadsafe(
         service.request("GET", f"/v1/experiments/p/decisions/{id}"), service.loop
     )

@@ -13,6 +13,7 @@ from helpers.journals import Journal
 from helpers.rewards import rewards_within
 from robandit import __version__
 from robandit.decisions import events
+from robandit.decisions.edges import Observation
 from robandit.decisions.events import KINDS, decoded, payload_of
 from robandit.errors import CorruptFile, RobanditError
 from robandit.live.engine import RunningPolicy
@@ -34,8 +35,10 @@ OPTIONS = [
     {},
     {"reward_window": 30.0, "minimize": True, "max_open": 6},
     {"reward_window": 20.0, "on_expiry": -2.5, "max_open": 4},
+    {"reward_window": 20.0, "sticky_for": 12.0, "max_open": 8},
+    {"reward_window": 12.0, "sticky_for": 30.0, "on_expiry": -2.5},
 ]
-KIND_OF_STEPS = "ddccngrrrrrRkKetxTxpqaAPQzu!!s"
+KIND_OF_STEPS = "ddccngrrrrrRkKetxTxpqaAPQzu!!syyYloOorr"
 
 
 def take(journal, steps):
@@ -52,12 +55,19 @@ def take(journal, steps):
                 experiment.decide()
             elif kind == "c":
                 experiment.decide(f"client {len(journal.events)}", context=msgspec.Raw(json.dumps([i, value]).encode()))
+            elif kind in "yY":
+                experiment.decide(unit=f"unit {i % 3}", among=arms[i % len(arms) :] if kind == "Y" else None)
             elif kind == "n":
                 experiment.decide(among=arms[i % len(arms) :])
             elif kind == "g":
                 experiment.decide(f"given {len(journal.events)}" if i % 2 else None, arm=arm)
             elif kind in "rR":
                 experiment.reward(id, value if kind == "r" else float(i))
+            elif kind == "l":
+                computed = experiment.allocating(1.0)()
+                experiment.allocate(computed, experiment.epoch, f"version {len(journal.events)}")
+            elif kind in "oO":
+                observe(experiment, i, value if kind == "o" else None)
             elif kind in "kK":
                 experiment.decide(id, arm=arm if kind == "K" else None)
             elif kind in "etT":
@@ -83,6 +93,20 @@ def take(journal, steps):
             if len(journal.events) == before[0]:
                 assert journal.snapshot() == before[1]
     return snapshots
+
+
+def observe(experiment, i, value):
+    """Let an edge report some decisions with the newest allocation, of which some may be known and others have gaps before them."""
+    newest = experiment.edges.newest
+    if newest is not None:
+        given = []
+        for k in range(3):
+            arm, share = sorted(newest.shares.items())[k % len(newest.shares)]
+            end = {"value": value} if value is not None and k != 1 else {"expired": True}
+            decided = experiment.time - 12.0 * k
+            id = f"life000{i % 2}-{2 * i + 3 * k}"
+            given.append(Observation(id, arm, share, newest.version, decided, **end))
+        experiment.observe(list(enumerate(given)), {})
 
 
 def check(journal, snapshots):
@@ -115,7 +139,7 @@ def test_random_calls(policy, steps, options):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_long_lives(policy):
     """Fixed random numbers, after calls that make an event of every kind."""
-    first = [(kind, 4 if kind in "ea" else 1, 0.5) for kind in "crdexrApqaPQs"]
+    first = [(kind, 4 if kind in "ea" else 1, 0.5) for kind in "crdexrlooOApqaPQs"]
     rng = random.Random(policy)
     found = set()
     for options in OPTIONS:
@@ -124,14 +148,15 @@ def test_long_lives(policy):
         journal = Journal(policy=policy, **options)
         check(journal, take(journal, first + steps)[-4:])
         found |= {event.kind for event in journal.events}
-    assert policy in SLOW or found == set(KINDS.values()) - {"upgraded"}
+    unknown = {"upgraded"} if journal.experiment.bandit._accepts_updates else {"upgraded", "allocated", "observed"}
+    assert policy in SLOW or found == set(KINDS.values()) - unknown
 
 
 def test_every_prefix_of_a_log_folds_to_what_the_experiment_was_then():
     journal = Journal(reward_window=20.0, on_expiry=0.5)
     rng = random.Random(8)
     then = {}
-    for _ in range(150):
+    for _ in range(200):
         take(journal, [(rng.choice(KIND_OF_STEPS), rng.randrange(5), rng.gauss(0.0, 3.0))])
         then[len(journal.events)] = journal.snapshot()
     assert len(then) > 50
@@ -216,6 +241,10 @@ def test_payloads_of_all_kinds_survive_storing():
         events.Expired(arm="a", decided=1.5),
         events.Expired(arm="a", decided=1.5, value=0.0, propensity=1.0),
         events.Late(value=1e150, arm="a", decided=1.5, reason="window"),
+        events.Allocated(arms=("a", "é"), probabilities=(0.1, 0.9), valid_for=0.1, decisions=3),
+        events.Observations(
+            lives=("life0001",), draws=(("v", "é", 0.9),), numbers=(3, 4), decided=(0.1, 0.2), values=(-0.0, None)
+        ),
         events.ArmAdded(arm="a"),
         events.ArmPaused(arm="a"),
         events.ArmResumed(arm="a"),
@@ -243,7 +272,7 @@ def test_fields_with_their_defaults_are_not_written():
     assert events.encode(events.Decided(arm="a", mark=1.0)) == b'{"arm":"a","mark":1.0}'
     assert events.encode(events.Expired(arm="a", decided=2.0)) == b'{"arm":"a","decided":2.0}'
     made = Journal().experiment.decide()
-    assert made.event.payload == b'{"asked":[null],"arm":"%s","mark":1.0}' % made.payload.arm.encode()
+    assert made.event.payload == b'{"asked":[null],"arm":"%s","mark":1.0,"rule":1}' % made.payload.arm.encode()
 
 
 def test_unknown_fields_of_later_versions_are_ignored():

@@ -93,7 +93,11 @@ def test_it_is_whole_and_has_events_of_every_kind(path):
         assert [each.name for each in found["experiments"]] == [
             "adakl-ucb", "ucb1", "epsilon-greedy", "ada2-tinf", "htinf", "gaussian-ts", "restarting",
         ]  # fmt: skip
-        assert {event.kind for log in found["events"] for event in log} >= set(KINDS.values()) - {"upgraded"}
+        assert {event.kind for log in found["events"] for event in log} >= set(KINDS.values()) - {
+            "upgraded",
+            "allocated",
+            "observed",
+        }
         assert sum(len(kept) for kept in found["snapshots"]) >= 10
         (key,) = found["keys"]
         assert (key.id, key.scopes, key.experiments, key.note) == ("golden", ("decide", "read"), ("ucb1",), "é")

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from helpers.invalid import raises
 from helpers.samples_of import drawn
 from robandit.diagnostics.study import ArmStudy, Study, study
 from robandit.errors import InvalidInput
@@ -38,8 +39,6 @@ def test_a_heavy_and_a_light_arm(latency):
     assert light.left.words == "no heavy tail visible"
     assert latency.headline == "Heavy tails: the variance of 1 of 2 arms is likely infinite."
     assert heavy.skew == "not right-skewed"
-    low, high = heavy.left.paths[0].spread
-    assert low <= heavy.left.hill.index <= high < low + 0.3
     assert latency.advice.arm in ("heavy", "light")
 
 
@@ -107,7 +106,7 @@ def record(values, sampled, **more):
         "smallest": ordered[:1000],
         "largest": ordered[::-1][:1000],
     }
-    return study(Recorded((ArmRecord(**{**given, **more}),), len(values), BadRows(), "memory", negated=False)).arms[0]
+    return study(Recorded((ArmRecord(**{**given, **more}),), len(values), BadRows(), "memory")).arms[0]
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -309,7 +308,7 @@ def test_a_study_of_costs_mirrors_that_of_negated_rewards(name):
 
 def test_a_record_says_whether_it_has_costs():
     assert Recorded.of({"a": [1.0]}).minimize is False
-    with pytest.raises(InvalidInput, match="minimize = 1 must be True or False"):
+    with raises(InvalidInput, parameter="minimize", rule="True or False"):
         Recorded.of({"a": [1.0]}, minimize=1)
 
 

@@ -1,7 +1,5 @@
 """The words for costs are those for rewards with all sides and comparisons exchanged."""
 
-import dataclasses
-
 from robandit.diagnostics.words import COSTS, REWARDS, assumed, words
 
 
@@ -10,8 +8,8 @@ def test_sides_and_comparisons_are_exchanged():
     assert words(minimize=False) is REWARDS
     assert (COSTS.worse, COSTS.better) == (REWARDS.better, REWARDS.worse)
     assert (COSTS.allowed, COSTS.skewed) == (REWARDS.skewed, REWARDS.allowed)
-    for field in dataclasses.fields(REWARDS):
-        assert getattr(COSTS, field.name) != getattr(REWARDS, field.name), field.name
+    for field, cost, reward in zip(REWARDS._fields, COSTS, REWARDS, strict=True):
+        assert cost != reward, field
 
 
 def test_the_assumption_about_costs():

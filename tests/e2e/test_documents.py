@@ -93,7 +93,7 @@ def test_the_page_on_logging_runs(capsys):
 
 def test_the_page_on_logging_names_every_randomised_policy():
     text = (ROOT / "docs" / "how-to" / "log-for-reuse.md").read_text(encoding="utf-8")
-    table = text[text.index("## Which policy") : text.index("## Explore around")]
+    table = text[text.index("## Which policy") : text.index("## Estimate the means")]
     named = set(re.findall(r"`(\w+)`", table.split("| all others")[0]))
     randomised = {type(policy).__name__ for policy in all_policies() if policy.randomised}
     assert randomised == named & {type(policy).__name__ for policy in all_policies()}
@@ -110,7 +110,7 @@ def test_links_lead_somewhere(path):
 @pytest.mark.parametrize(
     ("page", "source", "language"),
     [
-        ("how-to/add-a-policy.md", "examples/custom_policy.py", "py"),
+        ("how-to/add-a-policy.md", "examples/custom_policy.py", "py custom_policy.py"),
         ("explanation/heavy-tails.md", "docs/figures/worst-seed.txt", "text"),
         ("explanation/adar-in-pictures.md", "docs/figures/regret.txt", "text"),
     ],

@@ -17,7 +17,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     with Server(tmp_path / "robandit.db", authenticate=True) as server:
         monkeypatch.setenv("URL", server.url)
         monkeypatch.setenv("KEY", server.key)
-        assert CHECK["run_python"](PAGE) == 7
+        assert CHECK["run_python"](PAGE) == 4
         experiment = server.call("GET", "/v1/experiments/region").json
     # Three rewards of the live bandits, and one of the experiment itself.
     assert experiment["counts"] == {"decisions": 4, "rewards": 4, "late": 0, "expired": 0, "open": 0}

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from helpers.served import Reply, served
 from helpers.typed import typed
 
 pytestmark = pytest.mark.xdist_group("experiments")
@@ -162,34 +161,24 @@ def test_the_example_says_that_the_difference_is_not_significant(folder):
     assert "327,317 costs of 15 arms" in printed
 
 
-def test_the_log_of_a_decision_service(folder, monkeypatch):
-    """Costs of a policy without propensities; the server says that they are costs, and the key is written nowhere."""
-    key = "rk_end_to_end_secret"
+def test_the_log_of_a_decision_service(folder):
+    """Costs of a policy without propensities, as NDJSON."""
     lines = [
         {"seq": i, "time": 1.7e9 + i, "kind": "rewarded", "id": str(i), "arm": arm, "reward": ms, "propensity": None}
         for i, (arm, ms, _) in enumerate(costs().rows())
     ]
-    body = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    monkeypatch.setenv("ROBANDIT_KEY", key)
-    monkeypatch.setenv("no_proxy", "*")
     place = folder / "service"
     place.mkdir()
-    log = Reply(body, "application/x-ndjson", headers={"robandit-minimize": "true"}, framing="chunked")
-    with served({"/v1/experiments/provider/log": log, "/v1/experiments/locked/log": Reply.problem(403)}) as server:
-        url = f"{server.url}/v1/experiments/provider"
-        diagnosed, _ = typed("diagnose", url, cwd=place)
-        replayed, _ = typed("replay", url, *FEW, "--horizon", "200", cwd=place)
-        estimated, _ = typed("estimators", url, "--column", "reward", cwd=place)
-        _, complaint = typed("replay", f"{server.url}/v1/experiments/locked", cwd=place, code=1)
-        assert set(server.keys) == {f"Bearer {key}"}
+    (place / "provider.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    diagnosed, _ = typed("diagnose", "provider.jsonl", "--minimize", cwd=place)
+    replayed, _ = typed("replay", "provider.jsonl", "--minimize", *FEW, "--horizon", "200", cwd=place)
+    estimated, _ = typed("estimators", "provider.jsonl", "--column", "reward", cwd=place)
+    _, complaint = typed("replay", "http://127.0.0.1:8000/v1/experiments/provider", cwd=place, code=1)
     assert "800 costs of 2 arms, minimised" in diagnosed
     assert "has the lowest mean" in diagnosed
     assert "provider, bootstrap" in replayed
     assert "800 costs of 2 arms, the column 'reward', minimised" in replayed
     assert "800" in estimated
     assert complaint.count("\n") == 1
-    assert "set ROBANDIT_KEY to a key with the scope read" in complaint
-    assert f"robandit diagnose {url}" in (place / "robandit-diagnosis.html").read_text()
+    assert "curl -L URL | robandit diagnose -" in complaint
     assert (place / "provider-replay" / "report.html").exists()
-    written = [path.read_bytes() for path in place.rglob("*") if path.is_file()]
-    assert not any(key.encode() in text for text in [*written, (diagnosed + replayed + estimated + complaint).encode()])

@@ -30,7 +30,7 @@ def test_every_policy_that_is_told_nothing_plays(sets: ModuleType) -> None:
 
     told_nothing = {type(policy) for policy in all_policies() if not policy.facts.knows}
     playing = {type(policy) for policy in sets.POLICIES}
-    left_out = {type(policy) for policy in TOO_SLOW} | {rb.Uniform}
+    left_out = {type(policy) for policy in TOO_SLOW} | {rb.Uniform, rb.Floor}  # a floor only adds draws
     assert told_nothing == (playing & told_nothing) | left_out
     assert not playing & left_out
     page = (FOLDER.parent / "docs" / "results" / "recorded.md").read_text(encoding="utf-8")
@@ -61,3 +61,16 @@ def test_a_set_with_the_rewards_of_the_example_is_not_played_twice(sets: ModuleT
     for (arm,), rows in rewards.items():
         np.testing.assert_array_equal(np.sort(-rows["reward"].to_numpy()), np.sort(example[arm]))
     assert sets.SHIPPED not in sets.problems(sets.SHARED)
+
+
+def test_the_page_of_late_rewards(sets: ModuleType) -> None:
+    """All policies that are told nothing, and at most 1.03 times the prototype's regret in the same runs."""
+    from decisions import UNINFORMED
+
+    page = (FOLDER.parent / "docs" / "results" / "delayed.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"]
+    ratios = [float(row[3]) for row in rows[2:8]]
+    assert [row[0] for row in rows[2:8]] == ["0", "10", "100", "1,000", "Pareto(1), median 300", "batches of 300"]
+    assert max(ratios) <= 1.03
+    late = {policy.name: policy.facts.late for policy in UNINFORMED}
+    assert {row[0]: row[1] for row in rows[10:]} == late

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from helpers.fault_proxy import FaultProxy
-from helpers.fronts import files
+from helpers.fronts import PROXIES
 from helpers.serving import Server
 
 TESTS = Path(__file__).parents[1]
@@ -173,7 +173,7 @@ def test_the_pages_name_metrics_that_exist(tmp_path):
 
 
 def test_the_pages_name_the_limits_of_the_code():
-    from robandit.decisions import engine, settings
+    from robandit.decisions import base, settings
     from robandit.service import application, connection, decisions, explanations, http, server
     from robandit.service.dashboard import pages, site
     from robandit.storage import connections, postgres
@@ -183,7 +183,7 @@ def test_the_pages_name_the_limits_of_the_code():
     assert f"PostgreSQL {postgres.OLDEST_SERVER // 10_000} or newer" in deploy
     assert f"calls have {server.GRACE} seconds to finish" in deploy
     text = (DOCS / "explanation" / "service-guarantees.md").read_text()
-    for limit in (engine.MOST_WAITING, application.MOST_REQUESTS, settings.DEFAULT_OPEN, engine.SNAPSHOT_EVERY):
+    for limit in (base.MOST_WAITING, application.MOST_REQUESTS, settings.DEFAULT_OPEN, base.SNAPSHOT_EVERY):
         assert f"{limit:,}" in text
     assert f"| {explanations.MOST_WAITING} | 429 |" in text
     assert f"{http.LARGEST_BODY >> 20} MiB" in text
@@ -202,7 +202,7 @@ def test_the_pages_name_the_limits_of_the_code():
 
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx")
 def test_nginx_accepts_its_configuration(tmp_path):
-    text = files(DEPLOY)["robandit.conf"]
+    text = (PROXIES / "robandit.conf").read_text()
     text = re.sub(r"^ *(ssl_certificate|listen).*\n", "", text, flags=re.MULTILINE)  # there is no certificate here
     path = tmp_path / "nginx.conf"
     text = text.replace(
@@ -214,11 +214,12 @@ def test_nginx_accepts_its_configuration(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("caddy") is None, reason="needs Caddy")
-def test_caddy_accepts_its_configuration(tmp_path):
-    path = tmp_path / "Caddyfile"
-    path.write_text(files(DEPLOY)["Caddyfile"])
+def test_caddy_accepts_its_configuration():
     done = subprocess.run(
-        ["caddy", "adapt", "--config", path, "--adapter", "caddyfile"], capture_output=True, text=True, check=False
+        ["caddy", "adapt", "--config", PROXIES / "Caddyfile", "--adapter", "caddyfile"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 

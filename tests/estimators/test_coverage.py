@@ -139,14 +139,6 @@ def test_chebyshev_is_nearly_sharp():
     assert (robust.upper - robust.lower < estimate.upper - estimate.lower).all()
 
 
-def test_winsorizing_is_biased():
-    """Why it has no bound: more data do not bring it to the mean."""
-    value = est.winsorized_mean(samples("pareto 1.5", 600)).value
-    assert np.mean(value) < 2.4
-    assert np.mean(value > 3.0) < 0.01
-    assert np.isinf(est.winsorized_mean(samples("pareto 1.5", 600)).upper).all()
-
-
 @pytest.mark.parametrize("eps", [0.05, 0.2, 0.5, 0.8, 1.0])
 def test_the_infinite_variance_theorem(eps):
     """The width solves the inequality that its proof rests on, and 60 % of it does not.

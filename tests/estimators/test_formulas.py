@@ -19,7 +19,6 @@ from robandit.estimators.formulas.catoni import (
     powers,
     quadratic,
     quadratic_sums,
-    taylor,
 )
 from robandit.estimators.formulas.likelihood import bound_at, proved_exponent
 from robandit.estimators.formulas.threshold import above_root, doubled, threshold_root
@@ -62,20 +61,6 @@ def test_sums_and_roots(sums, order, alpha):
     root, _ = newton_root(sums, X, alpha, order, b, theta, 1e-11)
     expected = row_roots(X[None], np.array([alpha]), order=order, factor=b)[0]
     assert root == pytest.approx(expected, abs=1e-9)
-
-
-def test_taylor_has_the_derivatives_of_psi():
-    size, width, alpha = np.array([0.2, 0.9, 1.5, 40.0]), np.full(4, 0.25), 1.3
-    psi, slope, second, third = taylor(size, width, alpha)
-    h = 1e-4
-    for j, y in enumerate(alpha * size):
-        values = [influence(y + k * h, 0.0, 1.0, 2.0, 0.5) for k in (-2, -1, 0, 1, 2)]
-        unit = alpha * width[j]
-        assert psi[j] == pytest.approx(values[2])
-        assert slope[j] == pytest.approx((values[3] - values[1]) / (2 * h), rel=1e-6)
-        assert second[j] == pytest.approx((values[3] - 2 * values[2] + values[1]) / h**2 * unit**2, rel=1e-4, abs=1e-8)
-        change = (values[4] - 2 * values[3] + 2 * values[1] - values[0]) / (2 * h**3)
-        assert third[j] == pytest.approx(change * unit**3, rel=1e-2, abs=1e-4)
 
 
 @pytest.mark.parametrize("a", [0.5, 3.0, 7.25, 60.0])

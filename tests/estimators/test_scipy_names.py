@@ -42,24 +42,12 @@ def test_delta_is_a_twentieth_by_default(name):
     assert float(estimate) == estimate.value
 
 
-@pytest.mark.parametrize(
-    ("stream", "known"), [(est.TrimmedMean, {}), (est.MedianOfMeans, {"eps": 1.0, "v": 3.0}), (est.Catoni, {"v": 3.0})]
-)
-def test_streams_have_the_same_default(stream, known):
-    mean = stream()
-    mean.update_many(X)
-    estimate = mean.estimate(**known)
-    assert estimate.delta == 0.05
-    assert estimate.confidence_interval == mean.estimate(0.05, **known).confidence_interval
-    assert float(estimate) == estimate.value
-
-
 def test_functions_of_n_have_the_same_default():
     assert est.median_of_means_blocks(1000) == est.median_of_means_blocks(1000, 0.05)
     assert est.median_of_means_width(99, eps=1, v=2) == est.median_of_means_width(99, eps=1, v=2, delta=0.05)
 
 
-@pytest.mark.parametrize("name", ["sample_mean", "winsorized_mean", "median_of_means"])
+@pytest.mark.parametrize("name", ["sample_mean", "median_of_means"])
 def test_a_value_alone_needs_nothing_and_has_no_interval(name):
     estimate = getattr(est, name)(X)
     assert math.isfinite(float(estimate))
@@ -93,11 +81,8 @@ def test_the_repr_is_one_line():
 @pytest.mark.parametrize("name", ["trimmed_mean", "trimmed_variance"])
 def test_a_share_cannot_be_mistaken_for_a_threshold(name):
     function = getattr(est, name)
-    with pytest.raises(
-        InvalidInput, match=r"0\.05 has no name: write threshold=0\.05 .*SciPy's proportion .*trim_mean"
-    ) as e:
+    with pytest.raises(TypeError, match="give parameters by name; it has x, threshold and axis"):
         function(X, 0.05)
-    assert (e.value.parameter, e.value.value) == ("threshold", 0.05)
     assert inspect.signature(function).parameters["threshold"].kind is inspect.Parameter.KEYWORD_ONLY
     with pytest.raises(TypeError, match="threshold"):
         function(X)

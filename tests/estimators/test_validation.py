@@ -24,22 +24,12 @@ EVERY = {
     "infinite_variance_catoni": lambda x, **k: est.infinite_variance_catoni(x, eps=0.9, v=1.0, delta=0.1, **k),
     "lepskii_catoni": lambda x, **k: est.lepskii_catoni(x, eps=0.9, delta=0.1, **k),
     "p_robust_mean": lambda x, **k: est.p_robust_mean(x, p=1.5, c=1.0, **k),
-    "winsorized_mean": lambda x, **k: est.winsorized_mean(x, **k),
     "sample_mean": lambda x, **k: est.sample_mean(x, **k),
 }
 
 
 def test_every_estimator_is_in_the_list():
-    others = {
-        "ConfidenceInterval",
-        "Estimate",
-        "b_p",
-        "median_of_means_blocks",
-        "median_of_means_width",
-        "TrimmedMean",
-        "MedianOfMeans",
-        "Catoni",
-    }
+    others = {"ConfidenceInterval", "Estimate", "b_p", "median_of_means_blocks", "median_of_means_width"}
     assert set(est.__all__) - others == set(EVERY)
 
 
@@ -159,11 +149,6 @@ def test_choices():
         [-1, 1.5, "1", True],
     )
     rejected(
-        "share = .* must be a finite number >= 0 and < 0.5",
-        lambda s: est.winsorized_mean(X, share=s),
-        [0.5, -0.1, math.nan, "0", True],
-    )
-    rejected(
         "range_factor = .* must be a finite number > 1",
         lambda f: est.lepskii_catoni(X, eps=1, delta=0.1, range_factor=f),
         [1, 0.5, math.inf, math.nan, "2", True],
@@ -185,18 +170,18 @@ def test_thresholds(threshold):
             InvalidInput, parameter="threshold", rule="one number, or one for each sample of a batch of shape (2,)"
         ):
             method(x, threshold=[1.0, 2.0, 3.0])
-        with pytest.raises(InvalidInput, match=r"threshold = 'wide' must be an array of numbers .* pass one number"):
+        with raises(InvalidInput, parameter="threshold", rule="an array of numbers (its type is <U4)"):
             method(x, threshold="wide")
 
 
 def test_pairs():
     with pytest.raises(InvalidInput, match="eps = 1 and u = None: give both"):
         est.adaptive_trimmed_mean(X, delta=0.1, eps=1)
-    with pytest.raises(InvalidInput, match="eps = None and v = 1: give both"):
+    with raises(InvalidInput, parameter="eps", rule="given together with the other"):
         est.median_of_means(X, delta=0.1, v=1)
     with pytest.raises(InvalidInput, match=r"delta = 0.1 without v: .* leave out delta for a value alone"):
         est.sample_mean(X, delta=0.1)
-    with pytest.raises(InvalidInput, match=r"delta = 0.1 without u: .* give both"):
+    with raises(InvalidInput, parameter="u", rule="given together with delta"):
         est.p_robust_mean(X, p=2, c=1, delta=0.1)
     for extra in ({"center": "median"}, {"bonus": "tight"}):
         with pytest.raises(
@@ -268,5 +253,5 @@ def test_estimate_prints_itself():
     assert repr(est.sample_mean([1.0, 3.0], v=2.0, delta=0.25)) == (
         "<Estimate 2 in [0, 4] with probability 0.75: variance <= 2 (Chebyshev)>"
     )
-    assert repr(est.winsorized_mean([1.0])).startswith("<Estimate 1: ")
-    assert repr(est.winsorized_mean(np.ones((3, 4)))).startswith("<Estimate of (3,) samples of 4: ")
+    assert repr(est.sample_mean([1.0])).startswith("<Estimate 1: ")
+    assert repr(est.sample_mean(np.ones((3, 4)))).startswith("<Estimate of (3,) samples of 4: ")

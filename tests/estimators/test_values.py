@@ -130,13 +130,10 @@ def test_the_chosen_tau0_is_the_narrowest():
             assert tried > 20
 
 
-def test_sample_and_winsorized_mean():
+def test_sample_mean():
     estimate = est.sample_mean([1.0, 2.0, 3.0, 6.0], delta=0.25, v=4.0)
     assert (estimate.value, estimate.lower, estimate.upper) == (3.0, 1.0, 5.0)
     assert est.sample_mean([1.0, 2.0]).upper == math.inf
-    assert est.winsorized_mean([1.0, 2.0, 3.0, 4.0, 1000.0], share=0.2).value == 3.0
-    assert est.winsorized_mean([5.0, 1.0]).value == 3.0
-    assert est.winsorized_mean(X).upper == math.inf
 
 
 def test_split():
@@ -155,7 +152,6 @@ def test_constant_and_single_samples():
     assert est.catoni_root([4.0], 1.0) == 4.0
     assert est.catoni_root([0.1] * 9, 3.0) == 0.1
     assert est.median_of_means([4.0], delta=0.1).value == 4.0
-    assert est.winsorized_mean([4.0]).value == 4.0
     assert est.trimmed_mean([4.0], threshold=4.0) == 4.0
     assert est.trimmed_mean([4.0], threshold=3.9) == 0.0
     assert est.trimmed_mean([4.0], threshold=math.inf) == 4.0

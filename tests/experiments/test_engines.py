@@ -1,4 +1,4 @@
-"""Units on executors and on real Dask clusters: the same bytes even if processes are killed, and errors with a way to continue."""
+"""Units on engines, most of them Dask clusters: the same bytes even if processes are killed, and errors with a way to continue."""
 
 import json
 import os
@@ -15,10 +15,11 @@ import robandit as rb
 from helpers.amount import amount
 from helpers.dask_farm import dask_farm, kill
 from helpers.deadly_policies import Deadly, Idle, Wrong
+from helpers.executor_engine import AHEAD, OnExecutor
 from helpers.small_plan import everything, nothing_half_written, small_plan
 from robandit.errors import EngineLost, InvalidInput, VersionSkew
 from robandit.experiments import dask_cluster, dask_engine, engines, run
-from robandit.experiments.engines import Lapsed, Sent, play_unit
+from robandit.experiments.engines import Lapsed, Sent, play
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.runner import Compiling, Playing
 from robandit.files import UNSEALED, sealed
@@ -257,14 +258,14 @@ def test_workers_with_other_versions_are_rejected_by_name(farm, tmp_path, packag
 
 
 def test_a_worker_looks_at_its_versions_itself():
-    unit = small_plan().units[0]
+    plan = small_plan()
     here = engines.versions()
-    assert isinstance(play_unit(unit, here), Sent)
-    assert isinstance(play_unit(unit, {**here, "python": ".".join(here["python"].split(".")[:2]) + ".99"}), Sent)
+    assert isinstance(play(plan, 0, here), Sent)
+    assert isinstance(play(plan, 0, {**here, "python": ".".join(here["python"].split(".")[:2]) + ".99"}), Sent)
     for name, other in (("python", "3.99.0"), ("numba", "0.1"), ("robandit", "99.0")):
         with pytest.raises(VersionSkew, match=f"{name} is {other} here and {here[name]} on process {os.getpid()}"):
-            play_unit(unit, {**here, name: other})
-    assert isinstance(play_unit(small_plan(policies=[Wrong()]).units[0], here), Lapsed)
+            play(plan, 0, {**here, name: other})
+    assert isinstance(play(small_plan(policies=[Wrong()]), 0, here), Lapsed)
 
 
 def test_versions_are_compared_once_for_a_unit(monkeypatch):
@@ -347,9 +348,9 @@ class Instant(Executor):
 def test_of_thousands_of_units_a_few_answers_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(Ledger, "receive", lambda *_: None)  # ten thousand times to the disk would take a minute
     executor, units = Instant(), amount(2_000, 10_000)
-    outcome = run(small_plan(replications=units // 2, pulls=500), tmp_path, engine=executor)
+    outcome = run(small_plan(replications=units // 2, pulls=500), tmp_path, engine=OnExecutor(executor))
     assert outcome.done == executor.submitted == units
-    assert executor.most <= engines.AHEAD + 1
+    assert executor.most <= AHEAD + 1
     assert executor.kept == 0
 
 
@@ -415,7 +416,7 @@ def test_an_executor_that_was_shut_down_ends_the_run(tmp_path):
     pool = ThreadPoolExecutor(1)
     pool.shutdown()
     with pytest.raises(EngineLost, match=r"takes no more work: .*\(0 of 10 units\)\. To continue, repeat the call"):
-        run(small_plan(), tmp_path, engine=pool)
+        run(small_plan(), tmp_path, engine=OnExecutor(pool))
     assert nothing_half_written(tmp_path)
 
 
@@ -432,7 +433,7 @@ def test_an_answer_that_was_damaged_on_its_way_is_asked_for_again(tmp_path):
             return super().submit(damaged, self.asked, *args, **kwargs)
 
     with Noisy(1) as pool:
-        outcome = run(small_plan(), tmp_path, engine=pool)
+        outcome = run(small_plan(), tmp_path, engine=OnExecutor(pool))
     assert (outcome.done, outcome.failed) == (10, ())
     assert pool.asked > 10
     assert outcome.store.results().complete

@@ -25,9 +25,10 @@ sys.path.insert(0, {tests!r})
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from helpers.small_plan import small_plan
 from robandit.experiments.runner import run
+from robandit.kernel.cache import ready
 plan = small_plan(replications={replications})
 for cell in plan.cells:
-    cell.compile()
+    [ready(kernel, cell.label) for kernel in cell.kernels()]
 plan.units[0].run()
 parent = os.getpid()
 for line in sys.stdin:

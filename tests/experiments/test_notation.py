@@ -53,7 +53,7 @@ def test_what_texts_stand_for():
     assert policies_from("AdaRUCB") == policies_from("AdaRUCB()") == policies_from("  AdaRUCB( )  ") == [rb.AdaRUCB()]
     assert [p.estimator for p in policies_from("RobustUCB")] == ["truncated", "median_of_means", "catoni"]
     assert policies_from("RobustUCB()") == [rb.RobustUCB()]
-    around = (rb.Probing, rb.Restarting)
+    around = (rb.Floor, rb.Probing, rb.Restarting)
     assert policies_from("all") == [p for p in all_policies() if p.uses_rewards and not isinstance(p, around)]
     assert policies_from("OptHTINF") == [rb.OptTINF()]
     assert repr(policies_from("UCB1(scale=2)")) == "[UCB1(scale=2.0)]"  # so that it is the same policy in a ledger
@@ -78,6 +78,9 @@ def test_names_of_the_tables_stand_for_what_is_so_called(policy):
         ("Restarting(AdaKLUCB(schedule='proved', center=None))", rb.Restarting(rb.AdaKLProved())),
         ("Restarting(of='UCB1')", rb.Restarting(rb.UCB1())),
         ("Probing()", rb.Probing(rb.AdaKLUCB())),
+        ("Floor(Restarting(UCB1), share=0.1)", rb.Floor(rb.Restarting(rb.UCB1()), share=0.1)),
+        ("Floor(arms={'control': 0.05, 'policy': 0.1})", rb.Floor(arms={"control": 0.05, "policy": 0.1})),
+        ("Floor(UCB1, arms=[['control', 0.05]])", rb.Floor(rb.UCB1(), arms={"control": 0.05})),
     ],
 )
 def test_a_policy_inside_another(text, policy):
@@ -93,6 +96,8 @@ def test_a_policy_inside_another(text, policy):
         ("Probing(HTINF(eps=1.0, u=1.0))", "cannot be made: .*probability of its own choice"),
         ("UCB1(UCB1)", "UCB1 has no parameter 'of'"),
         ("Probing(2.0)", "2.0 has no name"),
+        ("Floor(arms={'a': 1.5})", "the share of 'a' = 1.5 must be a finite number > 0 and <= 1"),
+        ("Floor(Floor(UCB1))", "floors cannot be nested"),
         ("Probing(UCB1, UCB1)", "has no name"),
     ],
 )
@@ -113,7 +118,7 @@ def test_no_name_of_the_tables_stands_for_two_policies():
 
 
 def test_every_builder_makes_what_python_makes():
-    assert sorted(PROBLEMS) == sorted(set(BUILDERS) - {"changing"})  # takes a problem: tests/problems/test_changing.py
+    assert sorted(PROBLEMS) == sorted(set(BUILDERS) - {"changing", "delayed"})  # take a problem: tests/problems
     for name, parameters in PROBLEMS.items():
         assert problem_from(written(name, parameters)) == getattr(rb.problems, name)(**parameters)
 

@@ -93,14 +93,10 @@ def test_a_part_of_another_record_is_rejected_by_name(made, tmp_path):
         CorruptFile, match=rf"{mine[0].name} was measured on another problem.*; delete it and run again"
     ):
         Store.open(tmp_path / "one").results()
-    with pytest.raises(
-        InvalidInput, match=r"one was made with another plan \(the recorded numbers differ\); name another"
-    ):
+    with pytest.raises(InvalidInput, match=r"one was made with another plan \(it differs in p\); name another"):
         run(made(problems={"p": other}), tmp_path / "one")
     few = InOrder(rewards()[:200], ["a", "b"])  # not packed, but no line of base64 is shown
-    with pytest.raises(
-        InvalidInput, match=r"one was made with another plan \(the recorded numbers differ\); name another"
-    ):
+    with pytest.raises(InvalidInput, match=r"one was made with another plan \(it differs in p\); name another"):
         run(made(problems={"p": few}), tmp_path / "one")
 
 

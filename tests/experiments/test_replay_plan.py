@@ -39,7 +39,14 @@ def test_by_default_the_policies_of_a_comparison_play():
         (["UCB1"], ["UCB1 assumes a range of 1."]),
         (["UCBV"], ["UCB-V gets the range of the record"]),
         (["RobustUCB(estimator='catoni')"], ["Policies that need moments get the moments of the record, which"]),
-        (["all"], ["get the moments of the record, and UCB-V gets its range. Both", "UCB1 assumes a range of 1."]),
+        (
+            ["all"],
+            [
+                "get the moments of the record, which",
+                "UCB-V gets the range of the record",
+                "UCB1 assumes a range of 1.",
+            ],
+        ),
     ],
 )
 def test_the_notes_are_about_policies_that_play(policies, told):
@@ -212,11 +219,11 @@ def test_a_replay_of_costs_has_their_sign_and_the_regret_of_negated_rewards(mode
         }
     )
     found = []
-    for sign in ("minimize", "negate"):
-        plan = replayed(
-            open_records(frame, reward="cost", **{sign: True}), ["UCB1"], name="x", replications=3, modes=modes
-        )
-        found.append((plan, run(plan, tmp_path / sign).store.results()))
+    for sign in (1, -1):
+        table = frame.with_columns(pl.col("cost") * sign)
+        records = open_records(table, reward="cost", minimize=sign == 1)
+        plan = replayed(records, ["UCB1"], name="x", replications=3, modes=modes)
+        found.append((plan, run(plan, tmp_path / str(sign)).store.results()))
     (costs, played), (rewards, expected) = found
     for ours, theirs in zip(costs.problems, rewards.problems, strict=True):
         assert ours.problem.minimize

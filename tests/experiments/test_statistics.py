@@ -17,7 +17,7 @@ from robandit.errors import InvalidInput
 from robandit.experiments import statistics
 from robandit.experiments.plan import LeftOut, Plan, Played, Unit, planned
 from robandit.experiments.results import Failure, Results
-from robandit.experiments.statistics import curves, paired, ranking, raw, summary, verdict, worst_replications
+from robandit.experiments.statistics import curves, paired, ranking, raw, summary, verdict
 
 P = problem()
 Q = problem("q")
@@ -124,7 +124,6 @@ def test_the_documentation_names_every_column() -> None:
         raw(made),
         curves(made.measured[0]),
         paired(made, P),
-        worst_replications(made, P),
         ranking(made),
     ):
         for column in frame.columns:
@@ -284,15 +283,6 @@ def test_a_policy_is_seldom_called_worse_than_its_equal() -> None:
     others = made_up.results({P: {"own": own} | {f"e{i}": own + 2.0 + rng.standard_t(3, size=20) for i in range(50)}})
     found = paired(others, P, "own")["verdict"].to_list().count("worse")
     assert found >= 45
-
-
-def test_worst_replications() -> None:
-    made = made_up.results(
-        {P: {"b": [5.0, 7.0, 7.0, 1.0], "a": [4.0, 0.0, 2.0, 3.0]}}, numbers={("p", "a"): [0, 4, 5, 9]}
-    )
-    assert worst_replications(made, P, 2).rows() == [("a", 0, 4.0), ("a", 9, 3.0), ("b", 1, 7.0), ("b", 2, 7.0)]
-    with pytest.raises(InvalidInput, match="count = 0"):
-        worst_replications(made, P, 0)
 
 
 def test_curves() -> None:

@@ -21,7 +21,7 @@ import robandit.experiments.runner
 from helpers import deadly_policies, small_plan
 from robandit.kernel import cache
 for cell in small_plan.small_plan(replications=4).cells:
-    cell.compile()
+    [cache.ready(kernel, cell.label) for kernel in cell.kernels()]
 logging.disable(logging.CRITICAL)
 dask.config.set({{"distributed.scheduler.allowed-failures": 1}})
 children = {{}}  # by process number: their orders

@@ -45,6 +45,10 @@ class Live:
             self.s = self.policy.grown(self.s)
             self._flat = flat((self.p, self.s))
 
+    def follow_0_2(self):
+        """Let pulls without a reward not count, as in Robandit 0.2, whose logs are replayed so."""
+        self.s.unrewarded[:] = 0
+
     def ask(self):
         return int(self._entry(loops.ask, ("select",))(*self._flat))
 

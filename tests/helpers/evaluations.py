@@ -12,7 +12,8 @@ def count_evaluations(policy, monkeypatch):
         arms.append(arm)
         return index(p, s, arm, level)
 
-    bound = [counted if argument is index else argument for argument in cls.select.args]
-    assert counted in bound
-    monkeypatch.setattr(cls, "select", staticmethod(partial(cls.select.func, *bound)))
+    of_template, *others = cls.select.args  # `counted` of the template, around the index
+    assert of_template.args[0] is index
+    around = partial(of_template.func, counted, *of_template.args[1:])
+    monkeypatch.setattr(cls, "select", staticmethod(partial(cls.select.func, around, *others)))
     return arms

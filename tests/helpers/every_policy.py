@@ -23,6 +23,7 @@ VARIANTS = [  # with other states, or other branches of their hooks
     rb.RUCBTEA(f="corollary"),
     rb.Probing(rb.UCB1()),
     rb.Restarting(rb.AdaKLUCB(), rate=0.5),
+    rb.Floor(rb.Probing(rb.EpsilonGreedy()), share=0.3, arms={"b": 0.1}),
 ]
 
 

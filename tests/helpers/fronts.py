@@ -1,7 +1,6 @@
 """The documented proxies before a decision service: only addresses, ports and certificates differ from what users copy."""
 
 import os
-import re
 import shutil
 import socket
 import ssl
@@ -16,7 +15,7 @@ import pytest
 from helpers.ports import free_port
 
 ROOT = Path(__file__).parents[2]
-DEPLOY_PAGE = ROOT / "docs" / "how-to" / "deploy.md"
+PROXIES = ROOT / "deploy" / "proxy"
 
 
 class Front(NamedTuple):
@@ -45,11 +44,6 @@ def needs(*programs):
     for program in programs:
         if shutil.which(program) is None:
             pytest.skip(f"needs {program}: make front installs it")
-
-
-def files(page):
-    """The files that a page shows: a block with a name after its language."""
-    return dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE))
 
 
 def replaced(text, *pairs):
@@ -94,12 +88,12 @@ def running(command, folder, front):
 
 @contextmanager
 def nginx(server, folder):
-    """nginx with the file on the page about deployment."""
+    """nginx with the file of deploy/."""
     needs("nginx")
     certificate, key = certified(folder)
     port = free_port()
     text = replaced(
-        files(DEPLOY_PAGE)["robandit.conf"],
+        (PROXIES / "robandit.conf").read_text(),
         ("127.0.0.1:8000", f"{server.host}:{server.port}"),
         ("listen 443", f"listen 127.0.0.1:{port}"),
         ("/etc/ssl/decisions.pem", str(certificate)),
@@ -118,11 +112,11 @@ def nginx(server, folder):
 
 @contextmanager
 def caddy(server, folder):
-    """Caddy with the file on the page about deployment."""
+    """Caddy with the file of deploy/."""
     certificate, key = certified(folder)
     port = free_port()
     text = replaced(
-        files(DEPLOY_PAGE)["Caddyfile"],
+        (PROXIES / "Caddyfile").read_text(),
         ("decisions.example.org {", f"https://localhost:{port} {{\n\ttls {certificate} {key}"),
         ("127.0.0.1:8000", f"{server.host}:{server.port}"),
     )

@@ -32,5 +32,6 @@ def everything(folder: Path):
 
 
 def nothing_half_written(folder: Path):
-    """Return whether a run folder has no temporary files and no lock files."""
-    return not [path for path in folder.rglob("*") if path.name.startswith(".") or path.name.endswith(".lock")]
+    """Return whether a run folder has no lock files and no temporary files, except of run.json (swept when old)."""
+    hidden = [path for path in folder.rglob(".*") if not path.name.startswith(".run.json.")]
+    return not hidden and not list(folder.rglob("*.lock"))

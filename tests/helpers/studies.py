@@ -22,7 +22,7 @@ def plain():
     }
     recorded = Recorded.of(arms, source="latency.csv")
     bad = BadRows(3, ((17, "the reward is 'n/a'"), (21, f"the arm is {HOSTILE}")), "line")
-    return study(Recorded(recorded.arms, recorded.rows, bad, recorded.source, negated=True))
+    return study(Recorded(recorded.arms, recorded.rows, bad, recorded.source))
 
 
 @cache
@@ -89,4 +89,4 @@ def sampled():
         smallest=ordered[:1000],
         largest=ordered[::-1][:1000],
     )
-    return study(Recorded((record,), len(values), BadRows(), "big.parquet", negated=False))
+    return study(Recorded((record,), len(values), BadRows(), "big.parquet"))

@@ -20,7 +20,7 @@ def as_new_process(monkeypatch: pytest.MonkeyPatch):
     def forget() -> None:
         monkeypatch.setattr(cache, "_entries", {})
         monkeypatch.setattr(cache, "_parts", {})
-        monkeypatch.setattr(messages, "_printed", set())
+        monkeypatch.setattr(messages, "_printed", {})
         monkeypatch.setattr(build, "_written", {})
 
     forget()

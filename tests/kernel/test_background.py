@@ -1,23 +1,16 @@
 """Compilation beside the program: in order, without messages, and only for owners that are alive."""
 
-import builtins
 import errno
-import io
-import json
-import linecache
 import os
 import subprocess
 import threading
 import time
-import tokenize
 
 import pytest
 
 from robandit.errors import KernelError
-from robandit.kernel import background, cache, workers
+from robandit.kernel import background, cache
 from robandit.kernel.background import in_background
-from robandit.kernel.build import kernel_of
-from robandit.kernel.workers import Worker
 
 pytestmark = pytest.mark.usefixtures("compiles_beside")
 
@@ -110,124 +103,17 @@ def test_without_threads_nothing_happens(monkeypatch):
     assert [name for name, _ in owner.results] == ["double", "triple"]
 
 
-class Pauses(list):
-    """The pauses between two tries, which take no time. ``act`` is called in each."""
-
-    act = staticmethod(lambda: None)
-
-    def __call__(self, seconds):
-        self.append(seconds)
-        self.act()
-
-
-@pytest.fixture
-def pauses(monkeypatch, as_new_process):
-    made = Pauses()
-    monkeypatch.setattr(background, "_pause", made, raising=False)
-    return made
-
-
-@pytest.fixture
-def faults():
-    """Faults that a test may end in the middle."""
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
-
-
-def too_many_files(*_, **__):
-    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-
 def quadruple(x):
     return 4.0 * x
 
 
-def quintuple(x):
-    return 5.0 * x
+def test_without_another_process_it_is_compiled_here(monkeypatch, as_new_process):
+    def too_many_files(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-
-def test_without_descriptors_for_a_process_it_is_tried_again_later(faults, pauses, capfd):
     owner = Owner()
-    pauses.act = lambda: len(pauses) < 3 or faults.undo()
-    faults.setattr(subprocess, "Popen", too_many_files)
+    monkeypatch.setattr(subprocess, "Popen", too_many_files)
     ask(owner, quadruple)
     wait()
-    assert pauses == [background.AGAIN] * 3
     assert [name for name, _ in owner.results] == ["quadruple"]
     assert owner.results[0][1](2.0) == 8.0
-    printed = capfd.readouterr().err
-    assert printed.count("quadruple cannot be compiled now (Too many open files) and runs interpreted") == 1
-
-
-def test_without_descriptors_for_a_source_it_is_tried_again_later(faults, pauses, capfd):
-    """Python's linecache says of a file that it cannot open that it has no lines."""
-    owner = Owner()
-    pauses.act = faults.undo
-    linecache.clearcache()
-    faults.setattr(builtins, "open", too_many_files)
-    faults.setattr(tokenize, "open", too_many_files)
-    ask(owner, quintuple)
-    wait()
-    assert len(pauses) == 1
-    assert owner.results[0][1](2.0) == 10.0
-    assert "(Too many open files)" in capfd.readouterr().err
-
-
-class PoorWorker(Worker):
-    """Answers as a worker does in which ``ready`` raises an error. If it is broken, the error comes from its pipe instead."""
-
-    def __init__(self, error, *, broken):
-        def ready(*_):
-            raise error
-
-        self._requests = io.BytesIO()
-        if broken:
-            self._requests.write = ready
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cache, "ready", ready)
-            self._answers = io.BytesIO(json.dumps(workers._compiled([kernel_of(septuple, (1.0,))])).encode() + b"\n")
-
-    def stop(self):
-        pass
-
-
-@pytest.mark.parametrize(
-    ("error", "broken"),
-    [
-        (OSError(errno.ENFILE, "Too many files"), False),
-        (MemoryError(), False),
-        (OSError(errno.ENOMEM, "No memory"), True),
-    ],
-)
-def test_a_worker_that_lacks_something_is_asked_again_later(
-    faults, pauses, capfd, tmp_path, monkeypatch, error, broken
-):
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path))  # without the code of the other cases
-    owner = Owner()
-    pauses.act = faults.undo
-    poor = PoorWorker(error, broken=broken)
-    faults.setattr(background, "Worker", lambda: poor)
-    ask(owner, septuple)
-    wait()
-    assert len(pauses) == 1
-    assert owner.results[0][1](2.0) == 14.0
-    reason = os.strerror(error.errno if isinstance(error, OSError) else errno.ENOMEM)
-    assert f"septuple cannot be compiled now ({reason})" in capfd.readouterr().err
-
-
-def septuple(x):
-    return 7.0 * x
-
-
-def test_an_owner_that_is_gone_is_not_waited_for(faults, pauses):
-    owners = [Owner()]
-    pauses.act = owners.clear
-    faults.setattr(subprocess, "Popen", too_many_files)
-    ask(owners[0], sextuple)
-    wait()
-    assert len(pauses) == 1
-
-
-def sextuple(x):
-    return 6.0 * x

@@ -22,7 +22,7 @@ from helpers.amount import amount
 from helpers.running import finish, imported, plain, run, start
 from robandit.errors import KernelError
 from robandit.kernel import build, cache, cache_directory, compiled, folder, native
-from robandit.kernel.messages import in_background, say, say_compiling
+from robandit.kernel.messages import say, say_compiling
 
 MAIN = """
 import numpy as np
@@ -403,19 +403,6 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         assert not Path(used).exists()  # the temporary folder is gone
 
 
-def test_threads_share_one_temporary_folder(tmp_path, monkeypatch, capsys):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(tmp_path / "file"))
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(folder.store_folder())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(found)) == 1
-    assert capsys.readouterr().err.count("cannot be written") == 1
-
-
 def test_a_relative_folder_stays_where_it_was(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ROBANDIT_CACHE_DIR", "relative-cache")
@@ -523,7 +510,7 @@ Attack.proof = Path()
 @pytest.fixture
 def attacked(tmp_path, monkeypatch, as_new_process):
     """A cache with a kernel that someone has replaced by one that runs code of theirs."""
-    folder._made_temporary.cache_clear()
+    folder._temporary.cache_clear()
     store, Attack.proof = tmp_path / "cache", tmp_path / "proof"
     store.mkdir(mode=0o700)
     monkeypatch.setenv("ROBANDIT_CACHE_DIR", str(store))
@@ -661,10 +648,8 @@ def test_messages_are_printed_once_or_always(capsys, as_new_process):
     for _ in range(2):
         say("one", once=True)
         say("two")
-        with in_background():
-            say_compiling("three")
-    say_compiling("four")
-    said = ["one", "two", "two", "compiling four, first run only"]
+    say_compiling("three")
+    said = ["one", "two", "two", "compiling three, first run only"]
     assert capsys.readouterr().err.splitlines() == [f"robandit: {each}" for each in said]
 
 

@@ -1,11 +1,10 @@
 """Work that an exception of a signal handler must not interrupt."""
 
-import _thread
 import threading
+from concurrent.futures import Future
 
 import pytest
 
-from robandit.kernel import uninterrupted as module
 from robandit.kernel.uninterrupted import uninterrupted
 
 
@@ -13,32 +12,34 @@ def test_the_result_or_the_error_comes_from_another_thread():
     assert uninterrupted(threading.get_ident) != threading.get_ident()
     with pytest.raises(ZeroDivisionError):
         uninterrupted(lambda: 1 / 0)
-    assert module._unfinished == []
 
 
 def test_without_threads_the_work_is_done_here(monkeypatch):
     def refuse(*_):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(_thread, "start_new_thread", refuse)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
     assert uninterrupted(threading.get_ident) == threading.get_ident()
-    assert module._unfinished == []
 
 
-def test_the_end_waits_for_work_that_was_left_as_soon_as_it_began(monkeypatch):
-    """A handler may raise right after the start of the thread, before there is anything to wait for."""
-    go, done = threading.Event(), []
-    start = _thread.start_new_thread
+def test_work_that_was_left_goes_on_in_a_thread_that_the_end_of_the_program_waits_for(monkeypatch):
+    begun, go, threads = threading.Event(), threading.Event(), []
 
-    def interrupted(*args):
-        start(*args)
+    def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_thread, "start_new_thread", interrupted)
+    def work():
+        threads.append(threading.current_thread())
+        begun.set()
+        go.wait(60)
+
+    monkeypatch.setattr(Future, "result", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        uninterrupted(lambda: done.append(go.wait(60)))
+        uninterrupted(work)
     monkeypatch.undo()
-    threading.Timer(0.1, go.set).start()
-    module._end()
-    assert done == [True]
-    module._unfinished.clear()
+    assert begun.wait(60)
+    go.set()
+    [thread] = threads
+    assert not thread.daemon
+    thread.join(60)
+    assert not thread.is_alive()

@@ -15,7 +15,7 @@ import pytest
 
 from helpers.running import finish, start
 from robandit.errors import KernelError
-from robandit.kernel import cache, compiled, folder, messages
+from robandit.kernel import cache, compiled
 from robandit.kernel.build import kernel_of
 from robandit.kernel.workers import Worker, WorkerDied, compile_all
 from robandit.locks import locked
@@ -239,24 +239,3 @@ def test_a_worker_with_other_settings_stores_nothing():
     worker.stop()
     worker.close()
     assert not other.is_stored()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("module", [folder, messages])
-def test_a_fork_while_another_thread_holds_a_lock(module):
-    held, over = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with module._lock:
-            held.set()
-            over.wait()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    held.wait()
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if module._lock.acquire(timeout=5) else 1)
-    over.set()
-    thread.join()
-    assert os.waitpid(child, 0)[1] == 0

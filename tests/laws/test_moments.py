@@ -50,9 +50,6 @@ from robandit.laws import (
         (Cauchy(), math.nan, math.nan),
         (Stable(1.5, beta=0.7, loc=-2.0), -2.0, math.inf),
         (Stable(2.0, loc=1.0, scale=3.0), 1.0, 18.0),
-        (Stable(1.0), math.nan, math.nan),
-        (Stable(0.5, beta=1.0), math.inf, math.inf),
-        (Stable(0.5, beta=-1.0), -math.inf, math.inf),
         (Frechet(2.0), math.sqrt(math.pi), math.inf),
         (Frechet(4.0), math.gamma(0.75), math.gamma(0.5) - math.gamma(0.75) ** 2),
         (Weibull(0.5, scale=3.0), 6.0, 180.0),
@@ -198,7 +195,7 @@ def test_stable_moments_agree_with_partial_means_far_from_the_location() -> None
             assert upper + lower == pytest.approx(-about, rel=1e-9, abs=1e-10)
 
 
-@pytest.mark.parametrize(("alpha", "beta"), [(1.5, 0.0), (1.5, 1.0), (1.2, -0.7), (1.05, 0.5), (0.7, 0.4), (0.6, -1.0)])
+@pytest.mark.parametrize(("alpha", "beta"), [(1.5, 0.0), (1.5, 1.0), (1.2, -0.7), (1.05, 0.5)])
 def test_stable_cdf_agrees_with_scipy(alpha: float, beta: float) -> None:
     x = np.array([-5.0, -1.0, -0.2, 0.3, 1.0, 20.0])
     np.testing.assert_allclose(Stable(alpha, beta).cdf(x), stats.levy_stable.cdf(x, alpha, beta), atol=1e-9)
@@ -206,29 +203,11 @@ def test_stable_cdf_agrees_with_scipy(alpha: float, beta: float) -> None:
 
 def test_stable_laws_with_a_name() -> None:
     x = np.array([0.01, 0.1, 1.0, 5.0, 1e4])
-    np.testing.assert_allclose(Stable(0.5, 1.0).cdf(x), stats.levy.cdf(x), rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(Stable(1.0, 0.0, 1.0, 2.0).cdf(x), Cauchy(1.0, 2.0).cdf(x), rtol=1e-12)
     normal = Stable(2.0, 0.0, 1.0, 2.0)
     twin = Gaussian(1.0, 2.0 * math.sqrt(2.0))
     np.testing.assert_allclose(normal.cdf(x), twin.cdf(x), rtol=1e-12)
     assert normal.absolute_moment(3.0, 0.5) == pytest.approx(twin.absolute_moment(3.0, 0.5))
     assert Stable(1.5).absolute_moment(1.0) == pytest.approx(2.0 / math.pi * math.gamma(1.0 / 3.0))
-
-
-@pytest.mark.parametrize("beta", [-0.5, 1.0])
-def test_skewed_stable_with_alpha_one_agrees_with_the_inversion_formula(beta: float) -> None:
-    # Gil-Pelaez: F(x) = 1/2 - (1/pi) times the integral of Im(exp(-itx) phi(t)) / t; scipy's cdf is 2e-6 away at x =
-    # -40
-    law = Stable(1.0, beta, loc=0.5, scale=2.0)
-    for x in (-3.0, 0.1, 2.0, 9.0):
-
-        def integrand(t: mp.mpf, x: float = x) -> mp.mpf:
-            phase = 0.5 * t - x * t - 2 * t * beta * 2 / mp.pi * mp.log(t)
-            return mp.exp(-2 * t) * mp.sin(phase) / t
-
-        near = mp.quad(lambda y: integrand(mp.exp(y)) * mp.exp(y), [-40, -20, -10, -5, -2, -1, 0])
-        expected = 0.5 - float((near + mp.quad(integrand, mp.linspace(1, 20, 20))) / mp.pi)
-        assert float(law.cdf(np.array([x]))[0]) == pytest.approx(expected, abs=1e-9)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

@@ -1,4 +1,4 @@
-"""SciPy's names: ``ppf`` and ``isf`` against exact values, SciPy and the cdf; ``rvs`` against ``sample``."""
+"""SciPy's names: ``ppf`` and ``isf`` against exact values, SciPy and the cdf."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from mpmath import mp, mpf
 from scipy import stats
 
-from helpers.invalid import raises
 from helpers.law_examples import LAWS
 from robandit.errors import InvalidInput
 from robandit.laws import (
@@ -73,7 +72,6 @@ def test_exact_values(law: Law):
         (StudentT(60.0), stats.t(60.0)),
         (StudentT(0.5), stats.t(0.5)),
         (Stable(2.0, loc=1.0), stats.norm(1.0, math.sqrt(2.0))),
-        (Stable(1.0, scale=2.0), stats.t(1.0, 0.0, 2.0)),  # cauchy of SciPy 1.13 is wrong by a third in the tails
     ],
     ids=lambda each: repr(each) if isinstance(each, Law) else "",
 )
@@ -139,9 +137,7 @@ def _refusal(law: Law) -> str:
 def test_laws_without_quantiles_raise_by_name():
     for law, name in ((Stable(1.5), "Stable"), (Mixture((Gaussian(), Cauchy()), (0.5, 0.5)), "Mixture")):
         for q in (0.5, 0.0, []):
-            with pytest.raises(
-                InvalidInput, match=rf"^{name}\(.* has no quantiles in closed form: draw a sample with rvs"
-            ):
+            with pytest.raises(InvalidInput, match=rf"^{name}\(.* has no quantiles in closed form: draw a sample, and"):
                 law.ppf(q)
         with pytest.raises(InvalidInput, match="no quantiles"):
             law.isf(0.5)
@@ -175,28 +171,3 @@ def test_invalid_probabilities(q):
 def test_a_number_gives_a_number():
     assert isinstance(Pareto(1.5).ppf(0.5), np.float64)
     assert Pareto(1.5).ppf([]).shape == (0,)
-
-
-def test_rvs():
-    law = Pareto(1.5)
-    assert law.rvs(5, 3).tobytes() == law.sample(5, 3).tobytes()
-    assert law.rvs(size=(2, 3), random_state=3).tobytes() == law.sample(6, 3).tobytes()
-    assert law.rvs(random_state=3) == law.sample(1, 3)[0]
-    assert isinstance(law.rvs(), float)
-    assert law.rvs(4).tolist() != law.rvs(4).tolist()
-    assert law.rvs(0, 1).shape == (0,)
-    for make in (np.random.default_rng, np.random.RandomState):
-        rng, same = make(7), make(7)
-        first, second = law.rvs(4, rng), law.rvs(4, rng)
-        assert first.tolist() != second.tolist()
-        assert [first.tolist(), second.tolist()] == [law.rvs(4, same).tolist() for _ in range(2)]
-    seeds = np.random.SeedSequence(5)
-    assert law.rvs(4, seeds).tobytes() == law.sample(4, seeds).tobytes()
-
-
-@pytest.mark.parametrize(
-    ("options", "name"), [({"size": -1}, "size"), ({"size": (2, 1.5)}, "size"), ({"random_state": "x"}, "random_state")]
-)
-def test_rvs_rejects(options, name):
-    with raises(InvalidInput, parameter=name, rule="an integer"):
-        Pareto(1.5).rvs(**options)

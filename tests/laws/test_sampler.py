@@ -96,9 +96,7 @@ def test_the_right_law_is_accepted_at_that_size() -> None:
     check_law_sampler(Pareto(1.5), size=200_000)
 
 
-@pytest.mark.parametrize(
-    "law", [Stable(1.5, 0.5), Stable(1.01, 1.0), Stable(0.99, -0.5), Stable(1.0, 0.5, scale=3.0)], ids=repr
-)
+@pytest.mark.parametrize("law", [Stable(1.5, 0.5), Stable(1.01, 1.0)], ids=repr)
 def test_stable_samples(law: Law) -> None:
     sample = law.sample(50_000, 3)
     points = np.quantile(sample, np.linspace(0.02, 0.98, 25))

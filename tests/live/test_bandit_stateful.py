@@ -57,7 +57,11 @@ COPIES = (through_a_file, copy.copy, copy.deepcopy, lambda bandit: pickle.loads(
 
 
 class UCB1Model:
-    """UCB1 as its paper has it, with the clock and ties that the library promises for late rewards."""
+    """UCB1 as its paper has it, with the clock and ties that the library promises for late rewards.
+
+    Pulls whose rewards are late or lost count as pulls, but not in the mean. An arm without any reward is pulled first, unless
+    many of its pulls have none.
+    """
 
     def __init__(self):
         self.sums, self.counts, self.pulls, self.time = [0.0] * 3, [0] * 3, [0] * 3, 0
@@ -75,24 +79,27 @@ class UCB1Model:
         self.counts[i] += 1
 
     def forget(self, i):
-        self.pulls[i] -= 1
+        """The pull stays counted."""
 
     def rows(self):
         """Mean and index of each arm."""
         level = math.log(self.time + 1)
         return [
-            (s / n, s / n + math.sqrt(2 * level / n)) if n else (math.nan, math.inf)
-            for s, n in zip(self.sums, self.counts, strict=True)
+            (s / n, s / n + math.sqrt(2 * level / m)) if n else (math.nan, math.inf)
+            for s, n, m in zip(self.sums, self.counts, self.pulls, strict=True)
         ]
 
     def check_choice(self, i, allowed):
         assert i in allowed
-        new = [j for j in allowed if not self.counts[j]]
+        most = max(2, 4 * math.log(1 + self.time / len(self.pulls)))
+        new = [j for j in allowed if not self.counts[j] and (not self.pulls[j] or self.pulls[j] < most)]
         if new:
             assert i == min(new, key=lambda j: (self.pulls[j], j))
             return
-        indices = {j: self.rows()[j][1] for j in allowed}
-        assert indices[i] >= max(indices.values()) - 1e-9 * max(1.0, *map(abs, indices.values()))
+        indices = {j: self.rows()[j][1] for j in allowed if self.counts[j]}
+        if indices:
+            assert i in indices, "the others wait for a reward"
+            assert indices[i] >= max(indices.values()) - 1e-9 * max(1.0, *map(abs, indices.values()))
         for j in allowed:
             if (self.sums[j], self.counts[j]) == (self.sums[i], self.counts[i]):
                 assert (self.pulls[i], i) <= (self.pulls[j], j), "a tie goes to the fewest pulls, then to the first"

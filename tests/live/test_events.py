@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import robandit as rb
+from helpers.invalid import raises
 from helpers.live_bandits import ARMS, QUICK
 from helpers.own_policies import Exp3, Greedy
 from helpers.rewards import rewards_within
@@ -180,6 +181,7 @@ def test_events_name_what_happened():
             "propensity": None,
             "time": 100.0,
             "asked": [None],
+            "rule": 1,
         },
         {
             "event": "Decided",
@@ -189,6 +191,7 @@ def test_events_name_what_happened():
             "propensity": None,
             "time": 101.0,
             "asked": [[["b", 1]]],
+            "rule": 1,
         },
         {"event": "Rewarded", "id": first.id, "value": 2.0, "asked": [None]},
         {"event": "Expired", "id": second.id},
@@ -220,38 +223,63 @@ def decided(**changes):
 
 
 @pytest.mark.parametrize(
-    ("event", "error", "match"),
+    ("event", "error", "parameter", "rule"),
     [
-        ("no event", InvalidInput, "event = 'no event' must be an event"),
-        ({"event": "Paid", "id": "k3m9-0"}, InvalidInput, "'Paid' is missing, or unknown"),
-        ({"event": "Rewarded", "value": 1.0}, InvalidInput, "'id' is missing"),
-        ({"event": "Decided", "id": "k3m9-0", "arm": "a", "mark": 1.0, "propensity": None}, InvalidInput, "'time'"),
-        ({"event": "Rewarded", "id": "k3m9-0"}, InvalidInput, "missing required field `value`"),
-        ({"event": "Rewarded", "id": "k3m9-0", "value": 1.0}, DecisionError, "not known to this bandit"),
-        ({"event": "Expired", "id": "!"}, DecisionError, "was never made"),
-        ({"event": "Observed", "arm": "mars", "value": 1.0}, UnknownArm, "'mars' is unknown"),
-        ({"event": "Observed", "arm": "a", "value": 1e200}, InvalidReward, "must be within"),
-        ({"event": "ArmAdded", "arm": "a"}, InvalidInput, "a new name"),
-        ({"event": "Observed", "arm": "a", "value": 1.0, "asked": [["mars"]]}, UnknownArm, "'mars' is unknown"),
-        ({"event": "Observed", "arm": "a", "value": 1.0, "asked": [[]]}, UnavailableArm, "names with an active arm"),
-        ({"event": "Observed", "arm": "a", "value": 1.0, "asked": ["ab"]}, InvalidInput, "Expected `array | null`"),
-        ({"event": "Observed", "arm": "a", "value": 1.0, "asked": [3]}, InvalidInput, "Expected `array | null`"),
-        (decided(propensity=1.5), InvalidInput, "Decided: propensity = 1.5 must be"),
-        (decided(propensity=-1.0), InvalidInput, "Decided: propensity = -1.0 must be"),
-        (decided(time=math.inf), InvalidInput, "Decided: time = inf must be"),
-        (decided(mark=math.nan), InvalidInput, "Decided: mark = nan must be"),
-        (decided(arm="paused"), InvalidInput, "an arm that is active: this one is paused"),
-        (events.Decided(id="k3m9-0", arm="a", mark="x", propensity=None, time=0.0), InvalidInput, "mark = 'x' must be"),
+        ("no event", InvalidInput, "event", "an event, or the data of its to_dict()"),
+        ({"event": "Paid", "id": "k3m9-0"}, InvalidInput, "event", "an event"),
+        ({"event": "Rewarded", "value": 1.0}, InvalidInput, "event", "an event"),
+        (
+            {"event": "Decided", "id": "k3m9-0", "arm": "a", "mark": 1.0, "propensity": None},
+            InvalidInput,
+            "event",
+            "an event",
+        ),
+        ({"event": "Rewarded", "id": "k3m9-0"}, InvalidInput, "event", "an event"),
+        ({"event": "Rewarded", "id": "k3m9-0", "value": 1.0}, DecisionError, "decision", "an open decision"),
+        ({"event": "Expired", "id": "!"}, DecisionError, "decision", "an id that decide() returned"),
+        ({"event": "Observed", "arm": "mars", "value": 1.0}, UnknownArm, "arm", "one of 'a', 'b', 'paused'"),
+        ({"event": "Observed", "arm": "a", "value": 1e200}, InvalidReward, "reward", "within +-1e+150"),
+        ({"event": "ArmAdded", "arm": "a"}, InvalidInput, "arm", "a new name"),
+        (
+            {"event": "Observed", "arm": "a", "value": 1.0, "asked": [["mars"]]},
+            UnknownArm,
+            "arm",
+            "one of 'a', 'b', 'paused'",
+        ),
+        (
+            {"event": "Observed", "arm": "a", "value": 1.0, "asked": [[]]},
+            UnavailableArm,
+            "among",
+            "names with an active arm",
+        ),
+        ({"event": "Observed", "arm": "a", "value": 1.0, "asked": ["ab"]}, InvalidInput, "event", "an event"),
+        ({"event": "Observed", "arm": "a", "value": 1.0, "asked": [3]}, InvalidInput, "event", "an event"),
+        (decided(propensity=1.5), InvalidInput, "propensity", "a finite number >= 0 and <= 1"),
+        (decided(propensity=-1.0), InvalidInput, "propensity", "a finite number >= 0 and <= 1"),
+        (decided(time=math.inf), InvalidInput, "time", "a finite number"),
+        (decided(mark=math.nan), InvalidInput, "mark", "a finite number"),
+        (decided(arm="paused"), InvalidInput, "arm", "an arm that is active"),
+        (
+            events.Decided(id="k3m9-0", arm="a", mark="x", propensity=None, time=0.0),
+            InvalidInput,
+            "mark",
+            "a finite number",
+        ),
     ],
     ids=str,
 )
-def test_events_that_do_not_fit_change_nothing(event, error, match):
+def test_events_that_do_not_fit_change_nothing(event, error, parameter, rule):
     bandit = rb.Bandit(["a", "b", "paused"], rb.UCB1())
     bandit.pause_arm("paused")
     before = bandit.to_bytes()
-    with pytest.raises(error, match=match):
+    with raises(error, parameter=parameter, rule=rule):
         bandit.apply(event)
     assert bandit.to_bytes() == before
+
+
+def test_a_field_that_is_missing_is_named():
+    with pytest.raises(InvalidInput, match="'id' is missing"):
+        rb.Bandit(["a"]).apply({"event": "Rewarded", "value": 1.0})
 
 
 def test_a_decision_is_applied_once():

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import robandit as rb
+from helpers.invalid import raises
 from helpers.live_bandits import ARMS
 from robandit.errors import DecisionError
 from robandit.live import ids
@@ -101,7 +102,7 @@ def test_errors_tell_closed_from_unknown(policy, way_out):
 )
 def test_what_has_not_the_form_of_an_id_is_rejected(malformed):
     bandit = rb.Bandit(ARMS, UCB1)
-    with pytest.raises(DecisionError, match=r"was never made: use an id that decide\(\) returned"):
+    with raises(DecisionError, parameter="decision", rule="an id that decide() returned"):
         bandit.reward(malformed, 1.0)
 
 

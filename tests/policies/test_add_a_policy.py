@@ -47,7 +47,7 @@ def copy(tmp_path_factory):
     package = root / "src/robandit/policies/__init__.py"
     package.write_text(package.read_text(encoding="utf-8").replace("from robandit", LINE + "from robandit", 1))
     (root / "tests/policies/classic/test_square_root_ucb.py").write_text(OWN_TEST, encoding="utf-8")
-    (root / "docs/policies/table.md").write_text(python(root, "-m", "robandit", "policies", "--markdown"))
+    python(root, "docs/policies/table.py")
     return root
 
 

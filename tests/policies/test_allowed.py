@@ -13,7 +13,7 @@ from robandit.errors import NotApplicable
 from robandit.kernel.lazy import lazy_state
 from robandit.policies import Policy, all_policies
 from robandit.policies.adar.layout import CURRENT
-from robandit.policies.base import with_allowed, without_allowed
+from robandit.policies.base import with_arms, without_arms
 
 HORIZON = 1000
 PROBLEM = rb.problems.bernoulli(means=[0.2, 0.5, 0.4, 0.6])
@@ -450,10 +450,10 @@ def test_an_index_policy_needs_no_code_for_it():
 
 def test_init_and_grow_see_a_state_without_the_field():
     plain = Own().init(2, None)
-    state = with_allowed(plain, np.ones(2, dtype=bool))
-    assert state._fields == (*plain._fields, "allowed")
+    state = with_arms(plain, np.ones(2, dtype=bool), np.array([0, 0, 1]))
+    assert state._fields == (*plain._fields, "allowed", "unrewarded")
     assert type(state) is type(Own().start(2, None, NO_STREAM))
-    assert type(without_allowed(state)) is type(plain)
-    assert all(a is b for a, b in zip(without_allowed(state), plain, strict=True))
-    assert without_allowed(plain) is plain
-    assert with_allowed(state, np.zeros(2, dtype=bool)) is state
+    assert type(without_arms(state)) is type(plain)
+    assert all(a is b for a, b in zip(without_arms(state), plain, strict=True))
+    assert without_arms(plain) is plain
+    assert with_arms(state, np.zeros(2, dtype=bool), np.zeros(3, dtype=int)) is state

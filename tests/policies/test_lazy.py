@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import robandit as rb
 from helpers.amount import amount
 from helpers.driving import Live, Plain
 from robandit.kernel import lazy
@@ -222,7 +223,8 @@ def test_ucb1_with_late_rewards():
         assert live.ask() == 2
     live.tell(2, 0.0)
     assert live.s.pulls[3 + TAKEN] == before + 1 == 6
-    twice, once = 0.5 + math.sqrt(math.log(7)), math.sqrt(2 * math.log(7))
+    # Two rewards, or one and a pull that expired, which counts in n.
+    twice, once = 0.5 + math.sqrt(math.log(7)), math.sqrt(math.log(7))
     assert live.describe()["index"] == pytest.approx([twice, twice, once])
 
 
@@ -261,3 +263,57 @@ def test_few_arms_are_evaluated(policy, rounds, monkeypatch):
     rewards = (rng.random((arms, 400)) < np.linspace(0.2, 0.8, arms)[:, None]).astype(float)
     Plain(policy, arms, 3000).replay(rewards, 3000)
     assert 0 < len(renewed) < 3 * rounds
+
+
+LATE = [
+    rb.AdaKLUCB(),
+    rb.AdaKLProved(),
+    AdaRUCB(c=0.5, delta_exp=1.0),
+    UCB1(),
+    rb.RUCBMoM(),
+    rb.RobustUCB(estimator="truncated", eps=0.5, u=3.0),
+    rb.KLinfUCB(eps=0.5, u=3.0),
+    rb.EpsilonGreedy(),
+]
+STEPS = st.lists(st.tuples(st.integers(0, 2**32 - 1), st.sampled_from([1, 5, 40])), min_size=1, max_size=3)
+
+
+@pytest.mark.parametrize("policy", LATE, ids=repr)
+@settings(max_examples=amount(6, 40), deadline=None, derandomize=True)
+@given(STEPS, st.integers(2, 5))
+def test_with_late_rewards_the_lazy_arm_is_that_of_a_full_scan(policy, stretches, arms):
+    """Rewards come after random delays, in any order, or never. A stretch has its own law of delays."""
+    lazy_run, scan = Plain(policy, arms), Plain(policy, arms)
+    pulls = []
+    for seed, mean in stretches:
+        rng = np.random.default_rng(seed)
+        for _ in range(60):
+            scan.s.lines[:], scan.s.lead[:] = lazy_state(arms)  # without lines, every index is computed
+            arm = lazy_run.ask()
+            assert arm == scan.ask()
+            pulls.append((arm, *(run.issue(arm) for run in (lazy_run, scan))))
+            while pulls and rng.random() < 1 - 1 / (1 + len(pulls) / mean):
+                arm, *marks = pulls.pop(int(rng.integers(len(pulls))))
+                reward = -float(rng.pareto(1.5)) - 0.3 * arm
+                for run, mark in zip((lazy_run, scan), marks, strict=True):
+                    if seed % 7 == 0:
+                        run.forget(arm, mark)
+                    else:
+                        run.late(arm, reward, mark)
+    assert lazy_run.s.unrewarded.tolist() == scan.s.unrewarded.tolist()
+
+
+def test_a_line_below_the_index_is_noticed():
+    """The negative control: an outlook that lets an arm rest for too long chooses other arms than a full scan."""
+
+    class Sleepy(UCB1):
+        @staticmethod
+        def index(p, s, arm, level):
+            return UCB1.index(p, s, arm, level)
+
+        @staticmethod
+        def outlook(p, s, arm, level):
+            return UCB1.index(p, s, arm, level) - 1.0, 0.0, math.inf
+
+    with pytest.raises(AssertionError):
+        test_with_late_rewards_the_lazy_arm_is_that_of_a_full_scan.hypothesis.inner_test(Sleepy(), [(1, 5)] * 3, 4)

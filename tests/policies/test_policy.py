@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from helpers.driving import Live, Plain
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from robandit import problems
 from robandit.errors import InvalidInput, KernelError
@@ -310,7 +311,7 @@ def test_plain_python_is_faithful(policy, horizon):
 @pytest.mark.parametrize("value", [10**400, -(10**400), np.array([1.0, 2.0]), [1.0], 1j])
 def test_values_that_are_no_finite_numbers(value):
     for make in (lambda: UCB1(scale=value), lambda: AdaRUCB(bonus=value), lambda: AdaRUCB(c=value)):
-        with pytest.raises(InvalidInput, match="must be a finite number"):
+        with raises(InvalidInput, rule="a finite number"):
             make()
 
 
@@ -339,14 +340,14 @@ def test_a_parameter_is_a_value(value):
 
 @pytest.mark.parametrize("data", [None, 1.0, "UCB1", ["UCB1"], [("policy", "UCB1")]], ids=repr)
 def test_data_that_describe_no_policy(data):
-    with pytest.raises(InvalidInput, match='must be an object with the class name under "policy"'):
+    with raises(InvalidInput, parameter="data", rule='an object with the class name under "policy"'):
         Policy.from_dict(data)
 
 
 @pytest.mark.parametrize("policy", [UCB1(), AdaTINF(), MARS(), RMMUCB()], ids=repr)
 @pytest.mark.parametrize("horizon", ["10", 0, -1, 1.5, math.inf, math.nan, True, [10], np.zeros(2)], ids=repr)
 def test_a_horizon_is_an_integer(policy, horizon):
-    with pytest.raises(InvalidInput, match=f"^{type(policy).__name__}: horizon = ") as caught:
+    with raises(InvalidInput, parameter="horizon", rule="an integer from 1 to 2^53") as caught:
         policy.prepared(horizon)
     assert (caught.value.parameter, caught.value.rule) == ("horizon", "an integer from 1 to 2^53")
     assert policy.prepared(np.int64(10)) == policy.prepared(10)

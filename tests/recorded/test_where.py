@@ -94,7 +94,7 @@ def test_the_same_rows_fit_in_every_format(table, where, rewards):
         ("", "it names no column; write for example ok = true"),
         ("okay = true", "has no column 'okay'; the columns are 'arm', 'reward', 'ok'"),
         ("siz = 1", "has no column 'siz' (did you mean 'size'?); the columns are 'arm', 'reward', 'ok'"),
-        ("ok = yes", "has no column 'yes'; the columns are"),
+        ("ok = yes", "has no column 'yes'; text is written as 'yes', in single quotes; the columns are"),
         ('arm = "a"', "has no column 'a'; text is written as 'a', in single quotes"),
         (
             "'model name' = 'x' or ok = true",
@@ -112,12 +112,10 @@ def test_the_same_rows_fit_in_every_format(table, where, rewards):
         ("size % 2 = 0", "'% 2 = 0' is not allowed"),
         ("ok = true -- now", "'-- now' is not allowed"),
         ("ok = true; select 1", "'; select 1' is not allowed"),
-        ("ok = null", "= null fits no row; write ok is null"),
-        ("ok != null", "!= null fits no row; write ok is not null"),
         ("size = 1" + "0" * 60, "; write for example ok = true"),
-        ("size < '9'", "< '9' would compare letter by letter; write numbers without quotes"),
         ("size = 3 or size = 'x'", "'size' is compared with a number and text; use values of one kind"),
-        ("ok or upper (arm) = 'A'", "has no column 'upper'"),
+        ("ok or upper (arm) = 'A'", "upper(...) is a function; filter the table first; functions are not supported"),
+        ("abs(size) > 1", "abs(...) is a function"),
         ("arm(size) = 1", "arm(...) is a function"),
         ('"arm" (size) = 1', "is a function"),
         ("not " * 450 + "ok = true", "; write for example ok = true"),
@@ -155,10 +153,13 @@ def test_no_condition_reads_a_file(where, tmp_path):
     ("where", "words"),
     [
         ("arm", "it is not true or false, but String; write a comparison, such as arm = true"),
-        ("ts > '2024-01-03'", "'ts' holds times, and is compared with text; compare 'ts' with timestamp"),
-        ("ts = 5", "'ts' holds times, and is compared with a number"),
-        ("arm = date '2024-01-03'", "'arm' holds text, and is compared with a time"),
-        ("size < timestamp '2024-01-03 12:00:00'", "'size' holds numbers, and is compared with a time"),
+        (
+            "ts > '2024-01-03'",
+            "'ts' holds Datetime, and is compared with text; compare columns of times with timestamp",
+        ),
+        ("ts = 5", "'ts' holds Datetime, and is compared with a number"),
+        ("arm = date '2024-01-03'", "'arm' holds String, and is compared with time"),
+        ("size < timestamp '2024-01-03 12:00:00'", "'size' holds Int64, and is compared with time"),
     ],
 )
 def test_a_condition_that_does_not_fit_the_columns_is_rejected(where, words):
@@ -233,8 +234,8 @@ def test_a_bad_row_that_fits_is_named_by_its_line(tmp_path):
     assert skipping.samples().counts == {"a": 1}
 
 
-def test_if_no_row_fits_the_values_are_shown():
-    with pytest.raises(InvalidInput, match=r"no row fits .*model name.*, of 6.*'x', \"y's\" and 'z'"):
+def test_if_no_row_fits_the_condition_is_shown():
+    with pytest.raises(InvalidInput, match=r"no row fits .*model name.*, of 6$"):
         open_records(FRAME, where="\"model name\" = 'w'").summary()
 
 

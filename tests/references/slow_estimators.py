@@ -143,10 +143,3 @@ def p_robust(x: Numbers, p: float, c: float) -> mpf:
     power = mpf(p)
     terms = [psi(v / (mpf(c) * n ** (1 / power)), power, b_p(p)) for v in exact(x)]
     return mpf(c) / n ** (1 - 1 / power) * mp.fsum(terms)
-
-
-def winsorized(x: Numbers, share: float) -> mpf:
-    ordered = sorted(exact(x))
-    cut = math.floor(share * len(x))
-    low, high = ordered[cut], ordered[len(x) - 1 - cut]
-    return mean([min(max(v, low), high) for v in ordered])

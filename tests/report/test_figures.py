@@ -60,7 +60,6 @@ def test_files_and_their_bytes(played: Results, tmp_path: Path) -> None:
     [
         ["compare", "--figures", "figures"],
         ["run", "none.toml", "--figures", "a"],
-        ["estimators", "coverage", "--out", "."],
     ],
 )
 def test_without_matplotlib_a_command_stops_before_it_runs(words: list[str], tmp_path: Path, monkeypatch) -> None:

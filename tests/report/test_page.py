@@ -137,8 +137,7 @@ def test_what_a_reader_must_know_is_there(read):
         "UCB1(scale=1.0",  # as it played
         "infinite variance",
         "Negated(law=Pareto(tail=1.5, scale=0.333333))",
-        "The worst replications of each policy",
-        "seed=3, first=replication",
+        "seed=3, first=number",
         "robandit compare --seed 3",
         "robandit 9.9",
         "a <fast> one",
@@ -156,7 +155,7 @@ def test_the_command_is_reported_once_and_nothing_empty(results, tmp_path):
 
 def test_charts_have_words_for_those_who_do_not_see_them_and_tables(read):
     figures = read.all("figure")
-    assert [each["data-chart"] for each in figures] == ["curves", "distribution", "pulls", "speed"]
+    assert [each["data-chart"] for each in figures] == ["curves", "distribution", "pulls"]
     for each in figures:
         assert "hidden" in each  # until it is drawn
         assert len(each["data-alt"]) > 40

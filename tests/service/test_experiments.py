@@ -33,6 +33,8 @@ FULL = {
     "max_open": 50,
     "unit": "ms",
     "fallback": "b",
+    "floor": 0.02,
+    "control": {"a": 0.05},
 }
 CHANGED = {
     "arms": ["b", "a"],
@@ -44,6 +46,8 @@ CHANGED = {
     "max_open": 51,
     "unit": "s",
     "fallback": None,
+    "floor": 0.03,
+    "control": {"b": 0.05},
 }
 
 
@@ -301,3 +305,37 @@ def test_a_sweep_leaves_removed_experiments_alone(local, clock, monkeypatch):
     assert 0 < removed.counts["expired"] < 200
     assert not local.failures
     assert local.call("PUT", P, {"arms": ["a"]}).status == 201
+
+
+def test_a_floor_and_control_arms_make_propensities_known(local):
+    made = local.call("PUT", P, {"arms": ["a", "b", "c"], "floor": 0.06, "control": {"c": 0.1}, "seed": 3})
+    assert (made.json["settings"]["floor"], made.json["settings"]["control"]) == (0.06, {"c": 0.1})
+    assert made.json["settings"]["policy"] == "AdaKLUCB()"
+    chances = {"a": 0.02, "b": 0.02, "c": 0.12}
+    counts = dict.fromkeys(chances, 0)
+    for _ in range(300):
+        decision = local.call("POST", f"{P}/decisions").json
+        floor, chosen = chances[decision["arm"]], chances[decision["arm"]] + 0.84
+        assert min(abs(decision["propensity"] - each) for each in (floor, chosen)) < 1e-12
+        counts[decision["arm"]] += 1
+        local.call("POST", f"{P}/rewards", {"id": decision["id"], "value": -1.0 - "abc".index(decision["arm"])})
+    assert 12 <= counts["c"] <= 100  # 36 from the floor, with a standard error of 5.6, and its own
+
+
+@pytest.mark.parametrize(
+    ("settings", "parameter"),
+    [
+        ({"floor": 1.5}, "floor"),
+        ({"floor": 0.0}, "floor"),
+        ({"control": {}}, "control"),
+        ({"control": {"x": 0.1}}, "control"),
+        ({"control": {"a": 0.7}, "floor": 0.4}, "control"),
+        ({"floor": 0.1, "policy": "AdaTINF(horizon=1000)"}, "floor"),
+        ({"control": {"a": 0.7, "b": 0.4}}, "control"),
+    ],
+    ids=repr,
+)
+def test_an_impossible_floor_is_refused_by_name(local, settings, parameter):
+    refused = local.call("PUT", P, {"arms": ["a", "b"], **settings})
+    assert (refused.status, refused.json["code"]) == (422, "invalid")
+    assert refused.json["parameter"].startswith(parameter)

@@ -13,12 +13,24 @@ import pytest
 
 from helpers.serving import Clock, Local, Server
 from helpers.typed import typed
-from robandit.recorded import open_records
 from robandit.service import logs
 
 P = "/v1/experiments/p"
 ODD = [0.1, 1 / 3, -0.0, 1e150, -1e150, 1e-130, 2.0**53 + 1, math.pi, 5e-100, 123456789.123456789]
-COLUMNS = ["seq", "time", "kind", "id", "arm", "reward", "learned", "propensity", "decided", "context"]
+COLUMNS = [
+    "seq",
+    "time",
+    "kind",
+    "id",
+    "arm",
+    "reward",
+    "learned",
+    "propensity",
+    "decided",
+    "context",
+    "unit",
+    "repeat",
+]
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +74,11 @@ def from_csv(body):
             return None
         if name == "seq":
             return int(text)
-        if name == "learned":
+        if name in ("learned", "repeat"):
             return {"true": True, "false": False}[text]
         if name == "context":
             return json.loads(text)
-        return text if name == "arm" else float(text)
+        return text if name in ("arm", "unit") else float(text)
 
     lines = list(csv.reader(io.StringIO(body.decode(), newline="")))
     assert lines[0] == COLUMNS
@@ -195,8 +207,7 @@ def test_what_comes_after_the_call_is_not_in_the_answer(local):
     assert (answer.body, answer.headers["robandit-seq"]) == (b"", str(seq))
 
 
-def test_commands_read_the_log_of_a_server(tmp_path, monkeypatch):
-    """With the key in ROBANDIT_KEY; whether rewards are costs is said by the server."""
+def test_commands_read_the_log_of_a_server(tmp_path):
     rng = np.random.default_rng(3)
     with Server(tmp_path / "robandit.db", authenticate=True) as server:
         for name, minimize in (("costs", True), ("gains", False)):
@@ -215,31 +226,13 @@ def test_commands_read_the_log_of_a_server(tmp_path, monkeypatch):
                 for each, value in zip(made, values, strict=True)
             ]
             server.call("POST", f"{path}/rewards/batch", {"items": rewards})
-        read = server.call("POST", "/v1/keys", {"scopes": ["read"], "experiments": ["costs", "gains"]}).json["key"]
-        url = f"{server.url}/v1/experiments"
-        monkeypatch.delenv("ROBANDIT_KEY", raising=False)
-        _, errors = typed("diagnose", f"{url}/costs", cwd=tmp_path, code=1)
-        assert "ROBANDIT_KEY" in errors
-        monkeypatch.setenv("ROBANDIT_KEY", read)
-        printed, _ = typed("diagnose", f"{url}/costs", cwd=tmp_path)
-        assert "300 costs of 2 arms, minimised" in printed
-        assert open_records(f"{url}/costs").minimize
-        assert not open_records(f"{url}/gains").minimize
-        words = (
-            "--policy",
-            "UCB1",
-            "--policy",
-            "EpsilonGreedy",
-            "--horizon",
-            "100",
-            "--replications",
-            "2",
-            "--threads",
-            "1",
+        (tmp_path / "costs.jsonl").write_bytes(
+            server.call("GET", "/v1/experiments/costs/log?format=ndjson&learned=true").body
         )
-        printed, _ = typed("replay", f"{url}/costs", *words, cwd=tmp_path)
+        printed, _ = typed("diagnose", "costs.jsonl", "--minimize", cwd=tmp_path)
+        assert "300 costs of 2 arms, minimised" in printed
+        few = ("--policy", "UCB1", "--policy", "EpsilonGreedy", "--horizon", "100", "--replications", "2")
+        printed, _ = typed("replay", "costs.jsonl", "--minimize", *few, "--threads", "1", cwd=tmp_path)
         assert "UCB1" in printed
         assert "cost" in printed
         assert (tmp_path / "costs-replay" / "report.html").exists()
-        _, errors = typed("diagnose", f"{url}/none", cwd=tmp_path, code=1)
-        assert "403" in errors or "not for" in errors

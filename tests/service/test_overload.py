@@ -87,8 +87,8 @@ def test_too_many_calls_at_the_same_time(tmp_path, monkeypatch):
 def test_too_many_explanations(tmp_path, monkeypatch):
     monkeypatch.setattr(explanations, "MOST_WAITING", 3)
     gate = threading.Event()
-    before = explanations._story
-    monkeypatch.setattr(explanations, "_story", lambda *given: (gate.wait(30), before(*given))[1])
+    before = explanations._explanation
+    monkeypatch.setattr(explanations, "_explanation", lambda *given: (gate.wait(30), before(*given))[1])
     with Local(tmp_path / "robandit.db") as local:
         local.call("PUT", P, {"arms": ["a"]})
         local.call("POST", f"{P}/decisions", {"id": "x"})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.serving import Local
+from helpers.serving import Local, Response
 from helpers.wrapped_stores import WrappedStore
 from robandit import errors
 from robandit.errors import BrokenState, RobanditError
@@ -101,7 +101,41 @@ def no_arm(local):
     return local.call("POST", "/v1/experiments/no-arm/decisions")
 
 
+def observed(change, *before):
+    """Send a decision of an edge that is changed, after others."""
+
+    def provoke(local):
+        path = "/v1/experiments/edges"
+        local.call("PUT", path, {"arms": ["a", "b"], "policy": "UCB1"})
+        version = local.call("GET", f"{path}/allocation").json["version"]
+        item = {"id": "edge0001-0", "arm": "a", "propensity": 0.5, "allocation": version, "decided": 0.0, "value": 1.0}
+        answers = [
+            local.call("POST", f"{path}/observations/batch", {"items": [item | each]}) for each in (*before, change)
+        ]
+        (refused,) = answers[-1].json["refused"]
+        problem = refused["problem"]
+        body = json.dumps(problem).encode()
+        headers = {"content-type": MEDIA, "content-length": str(len(body))}
+        return Response(problem["status"], headers, body)
+
+    return provoke
+
+
+def too_old(local):
+    local.call("PUT", "/v1/experiments/edges", {"arms": ["a", "b"], "policy": "UCB1"})
+    local.call("GET", "/v1/experiments/edges/allocation")
+    edges = local.engine.find("edges").edges
+    edges.forgotten, before = 10**6, edges.forgotten
+    try:
+        return observed({"id": "edge0009-0"})(local)
+    finally:
+        edges.forgotten = before
+
+
 PROVOKED = {
+    "unknown-allocation": observed({"allocation": "another life"}),
+    "propensity": observed({"propensity": 0.25}),
+    "too-old": too_old,
     "malformed": lambda local: local.call("POST", f"{P}/rewards", b"{"),
     "no-key": lambda local: local.call("GET", P, key=""),
     "unknown-key": lambda local: local.call("GET", P, key="rb_none_none"),
@@ -591,3 +625,18 @@ def test_a_failed_store_is_a_problem_of_every_call(tmp_path, caplog):
 def test_details_are_json(local):
     answer = local.call("POST", f"{P}/rewards", {"id": 'quote"\\', "value": 1.0})
     assert json.loads(answer.body)["status"] == 404
+
+
+def test_an_experiment_whose_bandit_is_broken_is_shown_with_the_reason(local):
+    assert broken(local).json["code"] == "broken"
+    answer = local.call("GET", "/v1/experiments/broken")
+    shown = answer.json
+    assert (answer.status, shown["arms"][0]["arm"], shown["diagnosis"]) == (200, "a", None)
+    assert shown["warnings"][0].startswith("UCB1(scale=1.0) raised IndexError: index 9 is out of bounds.")
+    assert local.call("GET", "/experiments/broken").status in (200, 303)
+
+
+@pytest.mark.parametrize("policy", ["Unknown", "EpsilonGreedy(epsilon=2)", "EpsilonGreedy(", "UCB1(", "UCB1(colour=1)"])
+def test_a_wrong_policy_is_named_as_the_parameter(local, policy):
+    answer = local.call("PUT", "/v1/experiments/wrong", {"arms": ["a"], "policy": policy})
+    assert (answer.status, answer.json["parameter"]) == (422, "policy")

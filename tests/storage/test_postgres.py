@@ -78,36 +78,23 @@ def test_passwords_are_not_shown(postgres):
      "POSTGRESQL://ada:sesame@db.example.org/x", "host=127.0.0.1 password=sesame"],
 )  # fmt: skip
 def test_passwords_of_wrong_locations_are_not_shown(location):
-    with pytest.raises(InvalidInput, match=r"must be sqlite:PATH|must begin with sqlite:") as caught:
+    with pytest.raises(InvalidInput, match="must be sqlite:PATH") as caught:
         open_store(location)
     assert "sesame" not in str(caught.value)
 
 
 def test_nobody_listens():
-    with pytest.raises(StoreUnavailable, match="check that it is running"):
+    with pytest.raises(StoreUnavailable, match="that it is running"):
         open_store(f"postgresql://postgres@127.0.0.1:{free_port()}/x")
 
 
-@pytest.mark.parametrize(
-    ("reason", "way_out"),
-    [('FATAL:  password authentication failed for user "ada"', "check the user and the password"),
-     ("fe_sendauth: no password supplied", "check the user and the password"),
-     ('FATAL:  no pg_hba.conf entry for host "10.0.0.7", user "ada", database "x"', "allow this user and address in pg_hba.conf"),
-     ('FATAL:  database "x" does not exist', "create it, or correct the address of the store"),
-     ('root certificate file "/home/ada/.postgresql/root.crt" does not exist', "check sslmode and the certificates"),
-     ("server does not support SSL, but SSL was required", "check sslmode and the certificates"),
-     ('FATAL:  permission denied for database "x"', "give this user the rights on the database and its schema"),
-     ('FATAL:  role "ada" is not permitted to log in', "use another user"),
-     ("could not translate host name; cannot resolve host x", "correct the address of the store"),
-     ("Connection refused", "check that it is running, lets this user in, and is not a standby")],
-)  # fmt: skip
-def test_a_refused_connection_names_the_way_out(reason, way_out):
-    error = psycopg.OperationalError(
-        f'connection failed: connection to server at "10.0.0.9", port 5432 failed: {reason}'
+def test_a_refused_connection_names_the_reason_and_the_way_out():
+    reason = (
+        'connection to server at "10.0.0.9", port 5432 failed: FATAL:  password authentication failed for user "ada"'
     )
-    failure = connections.Connections("postgresql://ada@10.0.0.9/x").failure(error)
+    failure = connections.Connections("postgresql://ada@10.0.0.9/x").failure(psycopg.OperationalError(reason))
     assert isinstance(failure, StoreUnavailable)
-    assert str(failure).endswith(f"{reason}; {way_out}")
+    assert f"{reason}; check its address, user and password" in str(failure)
 
 
 def test_a_database_is_filled_only_if_that_is_wanted(postgres_url):

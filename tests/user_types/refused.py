@@ -35,7 +35,6 @@ def wrong(bandit: rb.Bandit, problem: rb.Problem, records: recorded.Records) -> 
     estimators.catoni_mean([1.0], delta=0.05)  # type: ignore[call-arg]
     estimators.catoni_mean([1.0], v=1.0, delta=0.05, bonus="likelihood")  # type: ignore[arg-type]
     estimators.trimmed_mean([1.0], 0.05)  # type: ignore[call-arg]
-    estimators.TrimmedMean().merge(estimators.Catoni())  # type: ignore[arg-type]
     records.table().arms  # type: ignore[union-attr]  # noqa: B018
     experiments.replayed(records, modes=["forwards"])  # type: ignore[list-item]
     experiments.run(problem, "run")  # type: ignore[arg-type]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from robandit.kernel.types import Floats
-from robandit.report.verify_figures import svg
 from robandit.verify.adakl_comparison import KINDS, STATEMENT, excess, run, width
 from robandit.verify.statement import Effort, checked
 
@@ -17,10 +16,9 @@ QUICK = Effort(quick=True)
 def test_it_holds() -> None:
     outcome = checked(STATEMENT, QUICK)
     assert outcome.verdict == "holds"
-    assert "<svg" in svg(outcome.ran.figure, "a")
     assert [f.verdict for f in outcome.ran.findings] == ["holds"] * 4
     assert 0.99 < outcome.ran.findings[0].measured <= 1.0  # the constants cannot be smaller
-    assert {row["case"] for row in outcome.ran.figure.rows} == set(KINDS)
+    assert {row["case"] for row in outcome.ran.rows} == set(KINDS)
 
 
 @pytest.mark.parametrize(("root", "linear"), [(0.9, 1.0), (1.0, 0.9), (0.0, 2.0), (2.0, 0.0)])

@@ -9,7 +9,6 @@ import pytest
 
 from helpers.amount import long_only
 from robandit.laws import Law, Pareto, StudentT
-from robandit.report.verify_figures import svg
 from robandit.verify.adakl_validity import STATEMENT, grid_cost, run
 from robandit.verify.drawn_samples import roots
 from robandit.verify.lemma_2 import RARE_GAIN, RARE_ZERO
@@ -27,7 +26,6 @@ def validity(**broken: object) -> Finding:
 def test_it_holds() -> None:
     outcome = checked(STATEMENT, QUICK)
     assert outcome.verdict == "holds"
-    assert "<svg" in svg(outcome.ran.figure, "a")
     assert [f.verdict for f in outcome.ran.findings[:3]] == ["holds"] * 3
 
 

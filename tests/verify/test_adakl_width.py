@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from helpers.amount import long_only
-from robandit.report.verify_figures import svg
 from robandit.theory.adakl_bounds import width_constant
 from robandit.verify.adakl_width import LEMMAS, STATEMENT, run
 from robandit.verify.statement import Effort, Finding, checked
@@ -19,7 +18,6 @@ def findings(**broken: object) -> dict[str, Finding]:
 def test_it_holds() -> None:
     outcome = checked(STATEMENT, QUICK)
     assert outcome.verdict == "holds"
-    assert "<svg" in svg(outcome.ran.figure, "a")
     assert {f.verdict for f in outcome.ran.findings} == {"holds"}
     assert len(outcome.ran.findings) == len(LEMMAS) + 8
 

@@ -103,5 +103,5 @@ def test_the_constant_that_is_needed_is_a_quantile() -> None:
 
 @long_only
 def test_the_same_seed_gives_the_same_numbers() -> None:
-    first, other = (run(Effort(quick=True, seed=seed), laws=STUDENT).figure.rows for seed in (0, 1))
-    assert run(QUICK, laws=STUDENT).figure.rows == first != other
+    first, other = (run(Effort(quick=True, seed=seed), laws=STUDENT).rows for seed in (0, 1))
+    assert run(QUICK, laws=STUDENT).rows == first != other

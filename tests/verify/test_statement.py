@@ -12,7 +12,6 @@ from helpers.invalid import raises
 from robandit.errors import InvalidInput
 from robandit.intervals import mean_interval, share
 from robandit.verify import Effort, Finding, Outcome, Statement, checked
-from robandit.verify.figure import Cases
 from robandit.verify.interval_arithmetic import slope
 from robandit.verify.statement import Evidence, arithmetic, find_statements, number, worst
 
@@ -74,7 +73,7 @@ def test_remarks():
 
 
 def outcome(*findings):
-    evidence = Evidence(ran="r", findings=findings, figure=Cases(rows=[], x_title=""), caption="c")
+    evidence = Evidence(ran="r", findings=findings)
     return checked(Statement(key="lemma-9", name="Lemma 9", says="s", run=lambda effort, track: evidence), Effort())
 
 

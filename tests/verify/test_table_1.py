@@ -81,14 +81,14 @@ def test_what_can_be_decided_holds_and_limits_stay_open(quick):
     assert quick.headline.startswith(
         f"{count} of {len(ROWS)} rows are not shown to be within their rates at T = 200,000;"
     )
-    drawn = ran.figure.rows
+    drawn = ran.rows
     assert len(drawn) == 3 * len(ROWS)
     assert {row["series"] for row in drawn} == {"T", "1/gap", "u"}
     assert all(row["low"] <= row["x"] <= row["high"] for row in drawn if "x" in row)
 
 
 def test_the_rates_exponents_are_those_of_the_formula(quick):
-    by_case = {row["case"]: row for row in quick.ran.figure.rows}
+    by_case = {row["case"]: row for row in quick.ran.rows}
     assert by_case["HTINF: 1/gap"]["limit"] == pytest.approx(1.0 / HEAVY.eps, abs=1e-6)
     assert by_case["HTINF: u"]["limit"] == pytest.approx(1.0 / HEAVY.eps, abs=1e-6)
     assert by_case["HTINF: T"]["limit"] == pytest.approx(np.log(np.log(2e5) / np.log(2e4)) / np.log(10.0), abs=1e-3)

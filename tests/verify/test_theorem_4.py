@@ -29,7 +29,7 @@ def test_it_holds() -> None:
     assert smallest.high >= optimal.measured
     assert rate.low > rate.least
     assert outcome.ran.findings[-1].misprints == ("26",)
-    rows = outcome.ran.figure.rows
+    rows = outcome.ran.rows
     assert len(rows) == len(policies)
     always = {row["case"]: row["x"] for row in rows}
     # always arm 0 loses Delta T/3 on an alternative, always arm 1 on the base; the bound is nearest at eps = 0.3

@@ -30,7 +30,7 @@ def test_it_holds_and_the_printed_bound_does_not() -> None:
     assert coefficient.verdict == "holds"
     assert exponent.verdict != "fails"
     assert {m for f in arithmetic for m in f.misprints} == {"12", "13", "14"}
-    assert len(outcome.ran.figure.rows) == 2 * len(standard_cases())
+    assert len(outcome.ran.rows) == 2 * len(standard_cases())
     assert outcome.to_dict()["verdict"] == "holds"
 
 

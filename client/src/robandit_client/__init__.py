@@ -2,6 +2,7 @@
 
 from robandit_client.async_client import AsyncClient, AsyncExperiment
 from robandit_client.client import Client, Experiment
+from robandit_client.edge import Edge, EdgeDecision
 from robandit_client.errors import (
     AccessDenied,
     BatchError,
@@ -14,11 +15,12 @@ from robandit_client.errors import (
     ServiceUnavailable,
     Undelivered,
 )
-from robandit_client.values import Decision, DecisionRequest, Rejection, Report, Reward
+from robandit_client.values import Allocation, Decision, DecisionRequest, Observation, Rejection, Report, Reward
 
 __version__ = "0.2.0"
 __all__ = [
     "AccessDenied",
+    "Allocation",
     "AsyncClient",
     "AsyncExperiment",
     "BatchError",
@@ -26,10 +28,13 @@ __all__ = [
     "Conflict",
     "Decision",
     "DecisionRequest",
+    "Edge",
+    "EdgeDecision",
     "Experiment",
     "InvalidInput",
     "InvalidReward",
     "NotFound",
+    "Observation",
     "Overloaded",
     "Rejection",
     "Report",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -17,10 +18,11 @@ from robandit_client.errors import (
     formatted,
 )
 from robandit_client.http import Unexpected
-from robandit_client.values import Decision, Report, Reward, is_text
+from robandit_client.values import Allocation, Decision, Report, Reward, is_text
 from robandit_client.wording import visible
 
 LONGEST_DETAIL = 600  # of a message of the service
+_VERSION = re.compile(r"[!#-~]+")  # fits between the quotes of an ETag
 
 _ERRORS: dict[int, type[RobanditError]] = {404: NotFound, 409: Conflict, 429: Overloaded}
 
@@ -76,13 +78,16 @@ def decision_of(answer: Any, experiment: str, id: str, arm: str | None, among: S
     _check(fields, "fallback", fallback is False or (fallback is True and arm is None), "a boolean")
     _check(fields, "experiment", fields.get("experiment") == experiment, repr(experiment))
     _check(fields, "id", fallback or fields.get("id") == id, repr(id))
+    repeat = fields.get("repeat", False)
+    _check(fields, "repeat", isinstance(repeat, bool), "a boolean")
     chosen, propensity, time, seq = (fields.get(name) for name in ("arm", "propensity", "time", "seq"))
     allowed = among if arm is None else (arm,)
     _check(fields, "arm", is_text(chosen) and (allowed is None or chosen in allowed), "an arm that the request allows")
     _check(fields, "propensity", propensity is None or _is_number(propensity, 1.0), "a probability or null")
     _check(fields, "time", _is_number(time, 1e18), "a time")
     _check(fields, "seq", fallback or (type(seq) is int and 1 <= seq < 1 << 63), "an integer >= 1")
-    return Decision(id, str(chosen), experiment, propensity, float(time), None if fallback else seq, fallback)  # type: ignore[arg-type]
+    number = None if fallback else seq
+    return Decision(id, str(chosen), experiment, propensity, float(time), number, fallback, repeat)  # type: ignore[arg-type]
 
 
 def reward_of(answer: Any, report: Report) -> Reward:
@@ -101,6 +106,47 @@ def delivery_of(answer: Any, report: Report) -> Decision | Reward:
     if report.is_choice:
         return decision_of(answer, report.experiment, report.id, report.arm, None)
     return reward_of(answer, report)
+
+
+OUTCOMES = ("learned", "late", "expired", "replayed")
+
+
+def allocation_of(answer: Any, experiment: str, known: Allocation | None) -> Allocation:
+    """Return an allocation, or the known one if the answer is None, because it is still current."""
+    if answer is None and known is not None:
+        return known
+    fields = _fields(answer)
+    arms, chances, version, decisions = (fields.get(name) for name in ("arms", "probabilities", "version", "decisions"))
+    _check(fields, "experiment", fields.get("experiment") == experiment, repr(experiment))
+    _check(fields, "version", is_text(version) and len(version) <= 200 and _VERSION.fullmatch(version), "a version")
+    are_arms = isinstance(arms, list) and arms and all(map(is_text, arms)) and len(set(arms)) == len(arms)
+    _check(fields, "arms", are_arms, "a list of different arms")
+    are_chances = isinstance(chances, list) and all(_is_number(chance, 1.0) for chance in chances)
+    is_law = are_chances and len(chances) == len(arms) and abs(sum(chances) - 1.0) < 1e-6  # type: ignore[arg-type]
+    _check(fields, "probabilities", is_law, "a probability for each arm, with the sum 1")
+    for name in ("made", "valid_for"):
+        _check(fields, name, _is_number(fields.get(name), 1e18), "a number of seconds")
+    _check(fields, "decisions", type(decisions) is int and decisions >= 1, "an integer >= 1")
+    made, valid_for = float(fields["made"]), float(fields["valid_for"])
+    return Allocation(str(version), tuple(arms), tuple(map(float, chances)), made, valid_for, int(decisions))  # type: ignore[arg-type]
+
+
+def outcomes_of(answer: Any, size: int) -> tuple[dict[str, int], dict[int, RobanditError]]:
+    """Return how many observations of a batch had each outcome, and the errors of those that were refused, by position."""
+    fields = _fields(answer)
+    counts = {name: fields.get(name) for name in OUTCOMES}
+    for name, number in counts.items():
+        _check(fields, name, type(number) is int and 0 <= number <= size, "a number of items")
+    refused = fields.get("refused")
+    _check(fields, "refused", isinstance(refused, list), "a list")
+    errors = {}
+    for each in map(_fields, refused):  # type: ignore[arg-type]
+        i, problem = each.get("index"), _fields(each.get("problem"))
+        _check(each, "index", type(i) is int and 0 <= i < size and i not in errors, "the position of an item")
+        status = problem.get("status", 400)
+        _check(problem, "status", type(status) is int and 400 <= status < 600, "that of an error")
+        errors[i] = error_of(status, problem)
+    return counts, errors  # type: ignore[return-value]
 
 
 def items_of(answer: Any, noun: str, readers: Sequence[Callable[[Any], Any]]) -> list[Any]:
@@ -139,11 +185,6 @@ def experiment_of(answer: Any, name: str) -> dict[str, Any]:
     are_arms = isinstance(arms, list) and arms and all(is_text(_fields(each).get("arm")) for each in arms)
     _check(fields, "arms", are_arms, "a list of arms")
     return fields
-
-
-def arms_of(experiment: dict[str, Any]) -> set[str]:
-    """Return the arms of an experiment."""
-    return {each["arm"] for each in experiment["arms"]}
 
 
 def _fields(answer: Any) -> dict[str, Any]:

@@ -57,14 +57,15 @@ class Caller:
         *,
         seconds: float,
         patient: bool = False,
+        unless: str | None = None,
     ) -> Result:
         """Return what ``read`` makes of the answer. Raise `ServiceUnavailable` or `Overloaded` if there is none in time.
 
         If ``read`` raises `Unexpected`, the call is repeated. ``patient`` waits for one answer as long as there is time. Otherwise,
-        the call is repeated after ``read_timeout``.
+        the call is repeated after ``read_timeout``. With ``unless``, an answer that this version is current is read as None.
         """
         until = self.clock() + seconds
-        data = request(self.address, self._key, method, path, body)
+        data = request(self.address, self._key, method, path, body, unless)
         attempts = 0
         while True:
             attempts += 1
@@ -75,6 +76,8 @@ class Caller:
                 response = await self.pool.exchange(data, connect=self._connect_timeout, read=limit, until=until)
                 if response.status < 300:
                     return read(decoded(response.body))
+                if response.status == 304 and unless is not None:
+                    return read(None)
                 error = self._error(response)
                 if response.status not in REPEATED:
                     raise error

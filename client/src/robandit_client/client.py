@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Literal
 
-from robandit_client.core import Core, add_note, decision_id, latency, log, request_of, settings_of, unsent
+from robandit_client.core import BaseClient, BaseExperiment, add_note, log, settings_of
+from robandit_client.edge import Edge
 from robandit_client.errors import RobanditError, Undelivered
 from robandit_client.hints import CLIENT, EXPERIMENT, guided, other_names
-from robandit_client.locks import ProcessLock
-from robandit_client.values import Decision, DecisionRequest, Rejection, Report, Reward, checked_text, checked_value
+from robandit_client.values import Decision, DecisionRequest, Rejection, Reward, checked_text
 from robandit_client.wires import Sockets, finished
 
 
 @guided
 @other_names(CLIENT)
-class Client:
+class Client(BaseClient):
     """A client of the decision service. Thread-safe.
 
     A call is repeated, with growing pauses, until it is answered or ``timeout`` seconds are over. That is safe: the client makes
@@ -67,38 +67,9 @@ class Client:
     2
     """
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        fallback: str | None = None,
-        timeout: float = 5.0,
-        connect_timeout: float = 1.0,
-        read_timeout: float = 2.0,
-        cooldown: float = 5.0,
-        max_waiting: int = 10_000,
-    ) -> None:
-        """Check the parameters. The first call connects."""
-        self._core = Core(
-            Sockets(),
-            url,
-            key,
-            fallback=fallback,
-            timeout=timeout,
-            connect_timeout=connect_timeout,
-            read_timeout=read_timeout,
-            cooldown=cooldown,
-            max_waiting=max_waiting,
-            wake=self._wake,
-        )
-        self._lock = ProcessLock()
-        self._at_once = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def __repr__(self) -> str:
-        """Return the address, without the key."""
-        return f"Client({self._core.caller.address.url!r})"
+    _wire = Sockets
+    _at_once: threading.Event
+    _thread: threading.Thread | None = None
 
     # --- experiments --------------------------------------------------------------------------------------------------
 
@@ -123,33 +94,81 @@ class Client:
         on_expiry: float | Literal["drop"] = "drop",
         max_open: int | None = None,
         unit: str = "",
+        sticky_for: float | None = None,
+        floor: float | None = None,
+        control: Mapping[str, float] | None = None,
     ) -> Experiment:
         """Create an experiment, or find it if it exists with the same settings. Raise `Conflict` if its settings differ.
 
         The parameters are those of ``PUT /v1/experiments/{name}`` in the reference of the service. The key needs the scope admin.
+        ``unit`` is the unit of the rewards, such as ``"ms"``. ``sticky_for`` is how long the unit of a decision, such as a user,
+        keeps its arm. ``floor`` is the share of decisions that is drawn uniformly, and ``control`` the shares of single arms, such
+        as ``{"standard": 0.05}``.
         """
-        settings = settings_of(arms, policy, minimize, seed, reward_window, on_expiry, max_open, unit)
+        settings = settings_of(
+            arms,
+            policy,
+            minimize,
+            seed,
+            reward_window,
+            on_expiry,
+            max_open,
+            unit,
+            sticky_for=sticky_for,
+            floor=floor,
+            control=control,
+        )
         finished(self._core.create(name, settings))
         return self.experiment(name, minimize=minimize)
 
+    def edge(
+        self,
+        name: str,
+        *,
+        refresh: float = 1.0,
+        reward_window: float | None = None,
+        max_open: int = 100_000,
+        max_waiting: int = 100_000,
+        on_rejected: Callable[[Rejection], object] | None = None,
+        seed: int | None = None,
+    ) -> Edge:
+        """Return an `Edge`, which decides in this process, after its first allocation came. Close it, or use it with ``with``.
+
+        Parameters
+        ----------
+        name
+            The experiment, which must exist.
+        refresh
+            Seconds between two allocations, 0.1 to 3,600. What was observed is sent at the same times, or from 1,000 on.
+        reward_window
+            Seconds after which an open decision is reported as expired. None: never.
+        max_open
+            The most open decisions. Beyond it, the oldest ones are given up.
+        max_waiting
+            The most observations that wait to be sent. Beyond it, `Edge.reward` raises `Overloaded`.
+        on_rejected
+            A function that is called in the background with each observation that the service rejects. None: see `Edge.rejected`.
+        seed
+            Makes the draws repeatable, for tests.
+        """
+        if self._core.closed:
+            raise RobanditError("the client is closed: make a new one")
+        return Edge(self._core, name, refresh, reward_window, max_open, max_waiting, on_rejected, seed)
+
     # --- what is kept -------------------------------------------------------------------------------------------------
-
-    @property
-    def waiting(self) -> tuple[Report, ...]:
-        """The reports that are not delivered yet."""
-        return self._core.outbox.waiting
-
-    @property
-    def rejected(self) -> list[Rejection]:
-        """The kept reports that the service rejected, and why. They count towards ``max_waiting`` until you clear the list."""
-        return self._core.outbox.rejected
 
     def flush(self, timeout: float | None = None) -> None:
         """Deliver what is kept. Raise `Undelivered` if something is left after the timeout, or was rejected."""
         finished(self._core.flush(self._core.timeout if timeout is None else timeout))
 
     def close(self, timeout: float | None = None) -> None:
-        """Deliver what is kept, and close the connections. Raise `Undelivered`, with the reports, if something is left."""
+        """Deliver what is kept, and close edges and connections. Raise `Undelivered`, with the reports, if something is left."""
+        with ExitStack() as stack:
+            stack.callback(self._close, timeout)
+            for edge in list(self._core.edges):
+                stack.callback(edge.close, timeout)
+
+    def _close(self, timeout: float | None) -> None:
         with self._lock:
             self._core.outbox.close()
             thread, self._thread = self._thread, None
@@ -163,7 +182,6 @@ class Client:
             self._core.caller.pool.close()
 
     def __enter__(self) -> Client:
-        """Return the client."""
         return self
 
     def __exit__(
@@ -205,32 +223,15 @@ class Client:
                 if not self._core.outbox:
                     self._thread = None
                     return
-            try:
-                finished(self._core.deliver(self._core.timeout))
-                failures = 0
-            except Exception as error:  # an unexpected one must not end the delivery either
-                failures += 1
-                if failures == 1:
-                    unexpected = not isinstance(error, RobanditError)
-                    log.warning("reports wait for the service: %s", error, exc_info=unexpected)
+            failures = finished(self._try_delivery(failures))
+            if failures:
                 at_once.wait(self._core.caller.pause(failures + 1))
                 at_once.clear()
 
 
 @other_names(EXPERIMENT)
-class Experiment:
+class Experiment(BaseExperiment):
     """An experiment of the service, from `Client.experiment` or `Client.create`. Thread-safe."""
-
-    def __init__(self, core: Core, name: str, fallback: str | None, minimize: bool | None) -> None:
-        """Keep what the calls need."""
-        self.name = name
-        self._core = core
-        self._fallback = None if fallback is None else checked_text("fallback", fallback)
-        self._minimize = minimize
-
-    def __repr__(self) -> str:
-        """Return the name."""
-        return f"Experiment({self.name!r})"
 
     def decide(
         self,
@@ -240,6 +241,7 @@ class Experiment:
         context: Any = None,
         id: str | None = None,
         fallback: str | None = None,
+        unit: str | None = None,
     ) -> Decision:
         """Return a decision: the arm to use, and the id for its reward.
 
@@ -257,9 +259,12 @@ class Experiment:
             The arm to return if the service is away, in place of that of the experiment or the client. Its decision has a new id,
             even if you give one, because the call that failed may have been stored with another arm. It is kept, and reported when
             the service is back: the policy then learns its reward like any other.
+        unit
+            Who the decision is for, such as a user. The experiment needs ``sticky_for``: for these seconds the unit gets the same
+            arm, and only its first reward is learned. Send all. A fallback does not keep to it, and is reported without the unit.
         """
-        asked = request_of(among, arm, context, id)
-        return finished(self._core.decide(self.name, asked, self._fallback if fallback is None else fallback))
+        chosen = self._fallback if fallback is None else fallback
+        return finished(self._core.decide(self.name, chosen, among=among, arm=arm, context=context, id=id, unit=unit))
 
     def decide_many(self, requests: int | Iterable[DecisionRequest], *, fallback: str | None = None) -> list[Decision]:
         """Return several decisions, in batches of up to 1,000. ``requests`` is their number, or a dict with the fields of each.
@@ -275,15 +280,14 @@ class Experiment:
         and delivered later; the outcome is then ``"kept"``. It is also kept if the call is interrupted or cancelled. What cannot be
         learned is rejected at once, with `InvalidReward`.
         """
-        return finished(self._core.reward(self.name, decision_id(self.name, decision), value))
+        return finished(self._core.reward(self.name, decision, value))
 
     def reward_many(self, pairs: Iterable[tuple[Decision | str, float]]) -> list[Reward]:
         """Send several rewards, in batches of up to 1,000: pairs of a decision, or its id, and a value.
 
         Raise `BatchError` if the service rejects some; the others count.
         """
-        given = [(decision_id(self.name, decision), value) for decision, value in pairs]
-        return finished(self._core.reward_many(self.name, given))
+        return finished(self._core.reward_many(self.name, pairs))
 
     def show(self) -> dict[str, Any]:
         """Return the experiment with its settings, counts, estimates and warnings. The key needs the scope read."""
@@ -297,6 +301,7 @@ class Experiment:
         context: Any = None,
         id: str | None = None,
         fallback: str | None = None,
+        unit: str | None = None,
         on_error: float | None = None,
     ) -> Iterator[Decision]:
         """Decide, measure the seconds that the block takes, and send them as the reward::
@@ -308,19 +313,12 @@ class Experiment:
         reward is sent, and the decision stays open until its window ends; with ``on_error``, that value is sent instead, as it is.
         The error goes on in both cases.
         """
-        if on_error is not None:
-            checked_value(on_error)
-        if self._minimize is None:
-            self._minimize = finished(self._core.minimizes(self.name))
-        decision = self.decide(among=among, context=context, id=id, fallback=fallback)
+        finished(self._prepare(on_error))
+        decision = self.decide(among=among, context=context, id=id, fallback=fallback, unit=unit)
         start = time.perf_counter()
         try:
             yield decision
         except Exception as error:
-            if on_error is not None:
-                try:
-                    self.reward(decision, on_error)
-                except RobanditError as failure:
-                    add_note(error, unsent(failure))
+            finished(self._reward_error(decision, on_error, error))
             raise
-        self.reward(decision, latency(time.perf_counter() - start, self._minimize))
+        self.reward(decision, self._latency(start))

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import logging
-import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeVar, Union
+from typing import Any, TypeVar, Union
 
-from robandit_client.answers import arms_of, decision_of, delivery_of, experiment_of, items_of, reward_of
+from robandit_client.answers import decision_of, delivery_of, experiment_of, items_of, reward_of
 from robandit_client.calls import Caller
 from robandit_client.errors import (
     AccessDenied,
@@ -34,6 +33,7 @@ from robandit_client.outbox import MOST_ITEMS, Outbox, chunks, joined
 from robandit_client.values import (
     Decision,
     DecisionRequest,
+    Rejection,
     Report,
     ReportKey,
     Reward,
@@ -47,7 +47,7 @@ from robandit_client.values import (
     invalid,
     new_id,
 )
-from robandit_client.wires import Wire
+from robandit_client.wires import Sockets, Streams
 from robandit_client.wording import counted
 
 log = logging.getLogger("robandit.client")
@@ -58,6 +58,7 @@ AWAY = (ServiceUnavailable, Overloaded)
 Refused = dict[Union[tuple[str, bool], ReportKey], RobanditError]
 """What a delivery leaves for the next one: the choices or the rewards of an experiment, or a single report; and why."""
 
+_SETTINGS = ("policy", "minimize", "seed", "reward_window", "on_expiry", "max_open", "unit")
 Result = TypeVar("Result")
 
 
@@ -68,7 +69,6 @@ class Availability:
     """
 
     def __init__(self, cooldown: float, timeout: float, clock: Callable[[], float]) -> None:
-        """Assume that the service is there."""
         self._cooldown = cooldown
         self._timeout = timeout
         self._clock = clock
@@ -107,41 +107,24 @@ class Core:
 
     def __init__(
         self,
-        wire: Wire,
-        url: str,
-        key: str | None,
-        *,
+        caller: Caller,
         fallback: str | None,
         timeout: float,
-        connect_timeout: float,
-        read_timeout: float,
         cooldown: float,
         max_waiting: int,
-        wake: Callable[[bool], object] = lambda at_once: None,
-        clock: Callable[[], float] = time.monotonic,
-        chance: random.Random | None = None,
+        wake: Callable[[bool], object],
     ) -> None:
-        """Check the options, and connect to nothing yet."""
         if isinstance(max_waiting, bool) or not isinstance(max_waiting, int) or max_waiting < 1:
             raise invalid("max_waiting", max_waiting, "an integer >= 1")
         self.fallback = None if fallback is None else checked_text("fallback", fallback)
         self.timeout = checked_seconds("timeout", timeout)
-        self.clock = clock
-        self.wire = wire
-        self.caller = Caller(
-            wire,
-            parsed(url),
-            checked_key(key),
-            connect_timeout=checked_seconds("connect_timeout", connect_timeout),
-            read_timeout=checked_seconds("read_timeout", read_timeout),
-            clock=clock,
-            chance=chance,
-        )
-        self.availability = Availability(checked_seconds("cooldown", cooldown), self.timeout, clock)
+        self.clock = caller.clock
+        self.caller = caller
+        self.availability = Availability(checked_seconds("cooldown", cooldown), self.timeout, self.clock)
         self.outbox = Outbox(max_waiting)
+        self.edges: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Edges of this client, which end before it."""
         self._wake = wake
-        self._arms: dict[str, set[str]] = {}  # of the experiments that this client has created or shown
-        self._arms_lock = ProcessLock()
 
     @property
     def closed(self) -> bool:
@@ -159,10 +142,7 @@ class Core:
         return await self._experiment("GET", name, None)
 
     async def _experiment(self, method: str, name: str, body: bytes | None) -> dict[str, Any]:
-        """Return the experiment in an answer, and remember its arms."""
-        shown = await self._call(method, name, "", body, partial(experiment_of, name=name), patient=True)
-        self._arms[name] = arms_of(shown)
-        return shown
+        return await self._call(method, name, "", body, partial(experiment_of, name=name), patient=True)
 
     async def minimizes(self, name: str) -> bool:
         """Return whether the rewards of an experiment are costs."""
@@ -174,24 +154,19 @@ class Core:
                 f"{error}; timed() reads once whether the experiment minimises: pass minimize= to experiment() instead"
             ) from error
 
-    async def decide(self, name: str, asked: DecisionRequest, fallback: str | None) -> Decision:
+    async def decide(self, name: str, fallback: str | None, **asked: Any) -> Decision:
         """Return a decision; that of the fallback, if there is one and the service is away."""
         request = _request(asked)
         body = encoded_choice(**request)
         chosen = self._fallback(request, fallback)
         if chosen is not None and not self.availability.may_try(name):
             return self._chosen_here(name, request, chosen)
-        until = self.clock() + self.timeout
         made: Decision | RobanditError
         try:
             made = await self._call("POST", name, "decisions", body, _reader(name, request))
-            (made,) = await self._confirmed(name, [request], [made], max(until - self.clock(), 1e-3))
         except AWAY as error:
             made = error
-        made = self._or_fallback(name, request, made, chosen)
-        if isinstance(made, RobanditError):
-            raise made
-        return made
+        return self._or_fallback(name, request, made, chosen)
 
     async def decide_many(
         self, name: str, asked: int | Iterable[DecisionRequest], fallback: str | None
@@ -204,61 +179,25 @@ class Core:
         chosen = [self._fallback(request, fallback) for request in requests]
         readers = [_reader(name, request) for request in requests]
         answers = await self._send(name, "decision", bodies, readers, all(arm is not None for arm in chosen))
-        answers = await self._confirmed(name, requests, answers, self.timeout)
         made = [_caught(self._or_fallback, name, *each) for each in zip(requests, answers, chosen)]
         return _all(made, "decision")
 
-    async def _confirmed(
-        self, name: str, requests: Sequence[dict[str, Any]], answers: list[Any], seconds: float
-    ) -> list[Any]:
-        """Return the answers, with an error in place of each decision whose arm the experiment does not have.
-
-        The arms are known if this client has created or shown the experiment. One that is not among them may have been added
-        since, so the experiment is read again. The arm counts as known while that takes, and if it fails: the decision is made, and
-        a new arm costs one call, whatever the number of threads. The call says nothing about whether decisions can be made.
-        """
-        with self._arms_lock:
-            known = self._arms.get(name)
-            if known is None:
-                return answers
-            new = {
-                i: each.arm
-                for i, (request, each) in enumerate(zip(requests, answers))
-                if isinstance(each, Decision)
-                and request["arm"] is None
-                and request["among"] is None
-                and each.arm not in known
-            }
-            known.update(new.values())
-        if not new:
-            return answers
-        read = partial(experiment_of, name=name)
-        with suppress(RobanditError):
-            shown = await self.caller.call("GET", path_of(name), None, read, seconds=seconds, patient=True)
-            self._arms[name] = known = arms_of(shown)
-        for i, arm in new.items():
-            if arm not in known:
-                strange = f"{self.caller.address.url} answered arm = {formatted(arm)}"
-                lacks = f"which experiment {formatted(name)} does not have"
-                answers[i] = ServiceUnavailable(f"{strange}, {lacks}: check the address, or repeat the call later")
-        return answers
-
     def _or_fallback(
         self, name: str, request: dict[str, Any], made: Decision | RobanditError, chosen: str | None
-    ) -> Decision | RobanditError:
-        """Return what was made of a request, or the fallback of the client, if it has one and the service is away.
+    ) -> Decision:
+        """Return what was made of a request, or the fallback of the client, if it has one and the service is away. Raise errors.
 
         The service does not store its own fallback, so that one is reported like a fallback of the client.
         """
         if isinstance(made, AWAY) and chosen is not None:
             return self._chosen_here(name, request, chosen)
-        if isinstance(made, Decision) and made.fallback:
-            return self._chosen_here(name, request, made.arm)
-        return made
+        if isinstance(made, RobanditError):
+            raise made
+        return self._chosen_here(name, request, made.arm) if made.fallback else made
 
-    async def reward(self, name: str, id: str, value: Any) -> Reward:
+    async def reward(self, name: str, decision: Decision | str, value: Any) -> Reward:
         """Send a reward. Keep it for later, if the service is away."""
-        report = Report(name, checked_id(id), value=checked_value(value))
+        report = Report(name, _decision_id(name, decision), value=checked_value(value))
         done = self._with_its_choice(report)
         if done is not None:
             return done
@@ -274,9 +213,9 @@ class Core:
                 raise
         return self._kept(report, None)
 
-    async def reward_many(self, name: str, pairs: Iterable[tuple[str, Any]]) -> list[Reward]:
+    async def reward_many(self, name: str, pairs: Iterable[tuple[Decision | str, Any]]) -> list[Reward]:
         """Send rewards. Keep those for later that cannot be delivered. Raise `BatchError` if the service rejects some."""
-        reports = [Report(name, checked_id(id), value=checked_value(value)) for id, value in pairs]
+        reports = [Report(name, _decision_id(name, each), value=checked_value(value)) for each, value in pairs]
         answers: list[Reward | RobanditError | None] = [_caught(self._with_its_choice, report) for report in reports]
         places = [i for i, answer in enumerate(answers) if answer is None]
         bodies = [encoded_reward(reports[i]) for i in places]
@@ -325,8 +264,7 @@ class Core:
             raise RobanditError("the client is closed: make a new one")
         limit = self.timeout if seconds is None else seconds
         try:
-            where = path_of(name, path) if path else path_of(name)
-            answer = await self.caller.call(method, where, body, read, seconds=limit, patient=patient)
+            answer = await self.caller.call(method, path_of(name, path), body, read, seconds=limit, patient=patient)
         except ServiceUnavailable:
             if not patient:  # an experiment may take long to show, and decisions are made meanwhile
                 self.availability.failed("")
@@ -441,62 +379,135 @@ class Core:
 
     async def flush(self, seconds: float) -> None:
         """Deliver what waits, repeatedly. Raise `Undelivered` if reports are left, or were rejected."""
-        until = self.clock() + seconds
-        failures, last = 0, None
-        while waiting := self.outbox.waiting:
+        await deliver_all(self.outbox, self.deliver, self.caller, seconds)
+
+
+async def deliver_all(
+    outbox: Outbox, deliver: Callable[[float], Awaitable[object]], caller: Caller, seconds: float
+) -> None:
+    """Call ``deliver`` with the seconds that are left, until nothing waits.
+
+    Raise `Undelivered` if reports are left, or were rejected.
+    """
+    until = caller.clock() + seconds
+    failures, last = 0, None
+    while waiting := outbox.waiting:
+        try:
+            await deliver(max(until - caller.clock(), 1e-3))
+        except RobanditError as error:
+            failures, last = failures + 1, error
+            pause = caller.pause(failures)
+            if isinstance(error, AccessDenied) or caller.clock() + pause >= until:
+                waiting = outbox.waiting
+                break
+            await caller.wire.sleep(pause)
+    rejected = tuple(outbox.rejected)
+    if waiting or rejected:
+        reason = last or rejected[0].error
+        left = f"not delivered: {counted(len(waiting), 'report')}, rejected: {counted(len(rejected), 'report')}"
+        raise Undelivered(f"{left}; {reason}", reports=[*waiting, *(each.report for each in rejected)]) from reason
+
+
+class BaseClient:
+    """What the blocking client and that for asyncio have in common."""
+
+    _wire: type[Sockets | Streams]
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        fallback: str | None = None,
+        timeout: float = 5.0,
+        connect_timeout: float = 1.0,
+        read_timeout: float = 2.0,
+        cooldown: float = 5.0,
+        max_waiting: int = 10_000,
+    ) -> None:
+        caller = Caller(
+            self._wire(),
+            parsed(url),
+            checked_key(key),
+            connect_timeout=checked_seconds("connect_timeout", connect_timeout),
+            read_timeout=checked_seconds("read_timeout", read_timeout),
+        )
+        self._core = Core(caller, fallback, timeout, cooldown, max_waiting, self._wake)
+        self._lock = ProcessLock()  # of what delivers in the background
+
+    def _wake(self, at_once: bool) -> None:
+        raise NotImplementedError
+
+    async def _try_delivery(self, failures: int) -> int:
+        """Deliver what waits. Return the number of failures since the last success, of which the first one is logged."""
+        try:
+            await self._core.deliver(self._core.timeout)
+        except Exception as error:  # an unexpected one must not end the delivery either
+            if not failures:
+                log.warning("reports wait for the service: %s", error, exc_info=not isinstance(error, RobanditError))
+            return failures + 1
+        return 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._core.caller.address.url!r})"
+
+    @property
+    def waiting(self) -> tuple[Report, ...]:
+        """The reports that are not delivered yet."""
+        return self._core.outbox.waiting
+
+    @property
+    def rejected(self) -> list[Rejection]:
+        """The kept reports that the service rejected, and why. They count towards ``max_waiting`` until you clear the list."""
+        return self._core.outbox.rejected
+
+
+class BaseExperiment:
+    """What the experiments of both clients have in common."""
+
+    def __init__(self, core: Core, name: str, fallback: str | None, minimize: bool | None) -> None:
+        self.name = name
+        self._core = core
+        self._fallback = None if fallback is None else checked_text("fallback", fallback)
+        self._minimize = minimize
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    async def _prepare(self, on_error: float | None) -> None:
+        """Check the arguments of `timed`, and learn what it must know of the experiment."""
+        if on_error is not None:
+            checked_value(on_error)
+        if self._minimize is None:
+            self._minimize = await self._core.minimizes(self.name)
+
+    def _latency(self, start: float) -> float:
+        """Return the seconds since a start as a reward."""
+        seconds = time.perf_counter() - start
+        return seconds if self._minimize else 0.0 - seconds
+
+    async def _reward_error(self, decision: Decision, on_error: float | None, error: Exception) -> None:
+        """Send the reward of a block that has raised an error."""
+        if on_error is not None:
             try:
-                await self.deliver(max(until - self.clock(), 1e-3))
-            except RobanditError as error:
-                failures, last = failures + 1, error
-                pause = self.caller.pause(failures)
-                if isinstance(error, AccessDenied) or self.clock() + pause >= until:
-                    waiting = self.outbox.waiting
-                    break
-                await self.wire.sleep(pause)
-        rejected = tuple(self.outbox.rejected)
-        if waiting or rejected:
-            reason = last or rejected[0].error
-            left = f"not delivered: {counted(len(waiting), 'report')}, rejected: {counted(len(rejected), 'report')}"
-            reports = [*waiting, *(each.report for each in rejected)]
-            raise Undelivered(f"{left}; {reason}", reports=reports) from reason
+                await self._core.reward(self.name, decision, on_error)
+            except RobanditError as failure:
+                add_note(error, f"robandit.client: the reward of on_error was not sent: {failure}")
 
 
-def request_of(among: Sequence[str] | None, arm: str | None, context: Any, id: str | None) -> DecisionRequest:
-    """Return a request with the fields that are given."""
-    given = {"among": among, "arm": arm, "context": context, "id": id}
-    return {name: value for name, value in given.items() if value is not None}  # type: ignore[return-value]
-
-
-def settings_of(
-    arms: Sequence[str],
-    policy: str | None,
-    minimize: bool,
-    seed: int | None,
-    reward_window: float | None,
-    on_expiry: float | Literal["drop"],
-    max_open: int | None,
-    unit: str,
-) -> dict[str, Any]:
-    """Return the settings of a new experiment."""
+def settings_of(arms: Sequence[str], *others: Any, **later: Any) -> dict[str, Any]:
+    """Return the settings of a new experiment: its arms, those of `_SETTINGS`, and later ones, which services of 0.2 reject."""
     if isinstance(arms, str):
         raise invalid("arms", arms, "a list of names")
-    return {
-        "arms": list(arms),
-        "policy": policy,
-        "minimize": minimize,
-        "seed": seed,
-        "reward_window": reward_window,
-        "on_expiry": on_expiry,
-        "max_open": max_open,
-        "unit": unit,
-    }
+    given = {name: value for name, value in later.items() if value is not None}
+    return {"arms": list(arms), **dict(zip(_SETTINGS, others)), **given}
 
 
-def _request(asked: DecisionRequest) -> dict[str, Any]:
+def _request(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return all fields of a request, with a new id if it has none."""
-    unknown = set(asked) - {"id", "among", "arm", "context"}
+    unknown = set(asked) - {"id", "among", "arm", "context", "unit"}
     if unknown:
-        raise invalid("request", asked, "a dict with the keys id, among, arm and context")
+        raise invalid("request", asked, "a dict with the keys id, among, arm, context and unit")
     id = asked.get("id")
     among = asked.get("among")
     return {
@@ -504,6 +515,7 @@ def _request(asked: DecisionRequest) -> dict[str, Any]:
         "among": among if among is None or isinstance(among, str) else tuple(among),
         "arm": asked.get("arm"),
         "context": asked.get("context"),
+        "unit": asked.get("unit"),
     }
 
 
@@ -529,7 +541,7 @@ def _all(answers: list[Any], noun: str) -> list[Any]:
     raise BatchError(f"{rejected}; the first one: {errors[0]}", answers=answers) from errors[0]
 
 
-def decision_id(name: str, decision: Any) -> str:
+def _decision_id(name: str, decision: Any) -> str:
     """Return the id of a decision of this experiment, or an id as it is."""
     if isinstance(decision, Decision):
         if decision.experiment != name:
@@ -540,20 +552,6 @@ def decision_id(name: str, decision: Any) -> str:
             )
         return decision.id
     return checked_id(decision)
-
-
-def latency(seconds: float, minimize: bool) -> float:
-    """Return the reward of a latency: itself if rewards are costs, minus it otherwise.
-
-    >>> latency(0.25, True), latency(0.25, False)
-    (0.25, -0.25)
-    """
-    return seconds if minimize else 0.0 - seconds
-
-
-def unsent(failure: RobanditError) -> str:
-    """Return the note on an error of a block that is timed, if its reward cannot be sent."""
-    return f"robandit.client: the reward of on_error was not sent: {failure}"
 
 
 def add_note(error: BaseException, text: str) -> None:

@@ -1,18 +1,4 @@
-"""Every error that the client raises on purpose. `robandit.errors` has the same classes, and those of the other components.
-
-::
-
-    RobanditError
-    ├── InvalidInput (ValueError)    a value breaks a rule; the message names the value, the rule and the way out
-    │   ├── AccessDenied             the decision service does not accept the key, or the key does not allow the call
-    │   └── InvalidReward            a reward that is NaN, infinite, not a number, or too large or small to square
-    ├── NotFound                     the decision service has no such experiment, decision or key
-    ├── Conflict                     an id or a name was used before with other content, or the state does not allow the call
-    ├── Overloaded                   the decision service, or its client, cannot take more work now; try again later
-    ├── ServiceUnavailable           the decision service cannot be reached, or did not answer in time
-    ├── Undelivered                  a client of the decision service is closed before all its reports are delivered
-    └── BatchError                   the decision service rejected some items of a batch
-"""
+"""Every error that the client raises on purpose. `robandit.errors` has the same classes, and those of the other components."""
 
 from __future__ import annotations
 
@@ -102,7 +88,6 @@ class Undelivered(RobanditError):
     """A client of the decision service has reports that are not delivered, or were rejected. ``reports`` are these."""
 
     def __init__(self, message: str = "", *, reports: Iterable[Any] = ()) -> None:
-        """Store the message and the reports."""
         super().__init__(message)
         self.reports = tuple(reports)
 
@@ -111,7 +96,6 @@ class BatchError(RobanditError):
     """The decision service rejected items of a batch. ``answers`` has an answer or an error for each item, in order."""
 
     def __init__(self, message: str = "", *, answers: Iterable[Any] = ()) -> None:
-        """Store the message and the answers."""
         super().__init__(message)
         self.answers = tuple(answers)
 

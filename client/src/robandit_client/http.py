@@ -86,18 +86,19 @@ def checked_key(key: str | None) -> str | None:
     return key
 
 
-def path_of(*parts: str) -> str:
-    """Return a path below /v1/experiments.
+def path_of(name: str, rest: str = "") -> str:
+    """Return the path of an experiment, or one below it.
 
     >>> path_of("provider", "decisions/batch")
     '/v1/experiments/provider/decisions/batch'
     """
-    name, *rest = parts
-    return "/".join(("/v1/experiments", quote(name, safe=""), *rest))
+    return f"/v1/experiments/{quote(name, safe='')}{'/' if rest else ''}{rest}"
 
 
-def request(address: Address, key: str | None, method: str, path: str, body: bytes | None) -> bytes:
-    """Return the bytes of a request."""
+def request(
+    address: Address, key: str | None, method: str, path: str, body: bytes | None, unless: str | None = None
+) -> bytes:
+    """Return the bytes of a request. ``unless`` is the version that the caller has: the service then answers 304."""
     lines = [
         f"{method} {address.prefix}{path} HTTP/1.1",
         f"Host: {address.authority}",
@@ -106,6 +107,8 @@ def request(address: Address, key: str | None, method: str, path: str, body: byt
     ]
     if key is not None:
         lines.append(f"Authorization: Bearer {key}")
+    if unless is not None:
+        lines.append(f'If-None-Match: "{unless}"')
     if body is not None:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     return "\r\n".join([*lines, "", ""]).encode("ascii") + (body or b"")
@@ -126,7 +129,6 @@ class Reader:
     """Reads an answer from parts, as they arrive. It can be used once."""
 
     def __init__(self) -> None:
-        """Wait for the first byte."""
         self.began = False
         """Whether any byte has come."""
         self._buffer = bytearray()

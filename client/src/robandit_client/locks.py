@@ -13,16 +13,13 @@ class ProcessLock:
     """A lock for ``with``. It is free in a new process."""
 
     def __init__(self) -> None:
-        """Make a lock that is free."""
         self._inner = threading.Lock()
         _locks.add(self)
 
     def __enter__(self) -> None:
-        """Wait for the lock."""
         self._inner.acquire()
 
     def __exit__(self, *_: object) -> None:
-        """Release the lock."""
         self._inner.release()
 
     def _renew(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import islice
 
 from robandit_client.errors import Conflict, Overloaded, RobanditError, formatted
 from robandit_client.locks import ProcessLock
@@ -16,22 +17,17 @@ class Outbox:
     """Keeps reports in order, up to a limit. Nothing leaves it but by `settle` and `reject`. Thread-safe."""
 
     def __init__(self, most: int) -> None:
-        """Start empty."""
         self.rejected: list[Rejection] = []
         self._most = most
         self._waiting: dict[ReportKey, Report] = {}
-        self._closed = False
-        self._lock = ProcessLock()
-
-    @property
-    def closed(self) -> bool:
+        self.closed = False
         """Whether nothing more is kept."""
-        return self._closed
+        self._lock = ProcessLock()
 
     def close(self) -> None:
         """Keep nothing more. What waits can still be delivered."""
         with self._lock:
-            self._closed = True
+            self.closed = True
 
     @property
     def waiting(self) -> tuple[Report, ...]:
@@ -39,14 +35,17 @@ class Outbox:
         with self._lock:
             return tuple(self._waiting.values())
 
-    def __bool__(self) -> bool:
-        """Return whether a report waits."""
-        return bool(self._waiting)
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def get(self, key: ReportKey) -> Report | None:
+        """Return a report that waits."""
+        return self._waiting.get(key)
 
     def add(self, report: Report) -> None:
         """Keep a report. The same one again changes nothing; another one of the same decision is a conflict."""
         with self._lock:
-            if self._closed:  # checked with the lock, so that `close` and the delivery after it miss no report
+            if self.closed:  # checked with the lock, so that `close` and the delivery after it miss no report
                 raise RobanditError("the client is closed: make a new one")
             known = self._waiting.get(report.key)
             if known is None:
@@ -67,24 +66,17 @@ class Outbox:
 
     def add_to_choice(self, reward: Report) -> str | None:
         """Keep a reward whose choice waits, or was rejected. Return "kept" or "rejected"; None if neither is the case."""
+        choice = (reward.experiment, reward.id, True)
         with self._lock:
-            waits = (reward.experiment, reward.id, True) in self._waiting
-            refused = None if waits else self._refusal(reward)
-            if refused is not None:
-                if all(each.report != reward for each in self.rejected):
-                    self._check_room()
-                    self.rejected.append(Rejection(reward, refused))
-                return "rejected"
-        if not waits:
-            return None
-        self.add(reward)
-        return "kept"
-
-    def _refusal(self, reward: Report) -> RobanditError | None:
-        for each in self.rejected:
-            if each.report.key == (reward.experiment, reward.id, True):
-                return each.error
-        return None
+            waits = choice in self._waiting
+            error = None if waits else next((each.error for each in self.rejected if each.report.key == choice), None)
+            if error is not None and all(each.report != reward for each in self.rejected):
+                self._check_room()
+                self.rejected.append(Rejection(reward, error))
+        if waits:
+            self.add(reward)
+            return "kept"
+        return None if error is None else "rejected"
 
     def batch(self, most: int, without: Container[tuple[str, bool] | ReportKey] = ()) -> list[Report]:
         """Return the next reports to deliver: choices or rewards of one experiment. A choice goes before its reward.
@@ -103,8 +95,9 @@ class Outbox:
             if first is None:
                 return []
             kind = (first.experiment, first.is_choice)
-            same = [first, *(report for report in ready if (report.experiment, report.is_choice) == kind)]
-        end = next(chunks([report.body for report in same[:most]]))
+            like_it = (report for report in ready if (report.experiment, report.is_choice) == kind)
+            same = [first, *islice(like_it, most - 1)]
+        end = next(chunks([report.body for report in same]))
         return same[:end]
 
     def settle(self, reports: Iterable[Report]) -> None:

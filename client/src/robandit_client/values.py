@@ -8,8 +8,9 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from robandit_client.errors import InvalidInput, InvalidReward, RobanditError, formatted
 
@@ -39,6 +40,8 @@ class Decision:
     """The number of the decision in the log; None if it is not stored yet."""
     fallback: bool = False
     """Whether the service, or its store, was away, and the arm is a fallback."""
+    repeat: bool = False
+    """Whether the unit got its arm again."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,9 @@ class Reward:
     experiment: str
     value: float
     outcome: Literal["applied", "late", "kept", "rejected"]
-    """applied: learned. late: stored, not learned. kept: the client delivers it when the service is back. rejected: the service
-    rejected the choice of the fallback, so this reward cannot be learned either; see `Client.rejected`."""
+    """applied: learned. late: stored, not learned (it came too late, or after another reward of the same unit). kept: the client
+    delivers it when the service is back. rejected: the service rejected the choice of the fallback, so this reward cannot be
+    learned either; see `Client.rejected`."""
 
 
 class DecisionRequest(TypedDict, total=False):
@@ -60,6 +64,7 @@ class DecisionRequest(TypedDict, total=False):
     among: Sequence[str]
     arm: str
     context: Any
+    unit: str
 
 
 ReportKey = tuple[str, str, bool]
@@ -89,6 +94,51 @@ class Report:
     def body(self) -> bytes:
         """The item of a batch that delivers it."""
         return encoded_choice(self.id, arm=self.arm, context=self.context) if self.is_choice else encoded_reward(self)
+
+
+@dataclass(frozen=True)
+class Observation(Report):
+    """What came of a decision of an edge. ``value`` is None if it expired."""
+
+    propensity: float = 1.0
+    allocation: str = ""
+    """The version of the allocation that it was drawn from."""
+    decided: float = field(default=0.0, compare=False)
+    """Seconds since 1970."""
+    rewarded: float = field(default=0.0, compare=False)
+
+    @property
+    def is_choice(self) -> bool:
+        """False: the choice is part of the observation."""
+        return False
+
+    @cached_property
+    def body(self) -> bytes:
+        """The item of a batch that delivers it. Always the same bytes, however often it is sent."""
+        item = {
+            "id": self.id,
+            "arm": self.arm,
+            "propensity": self.propensity,
+            "allocation": self.allocation,
+            "decided": self.decided,
+        }
+        end = {"expired": True} if self.value is None else {"value": self.value, "rewarded": self.rewarded}
+        return encoded({**item, **end})
+
+
+class Allocation(NamedTuple):
+    """The next decisions of an experiment's policy, as probabilities."""
+
+    version: str
+    arms: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    """In the order of the arms."""
+    made: float
+    """Seconds since 1970."""
+    valid_for: float
+    """Seconds after which the service makes another one."""
+    decisions: int
+    """The number of decisions that it was made for."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +178,7 @@ def checked_id(id: Any) -> str:
 
 
 def checked_text(name: str, value: Any) -> str:
-    """Return the name of an arm or an experiment, if it is a string that is not empty and can be written in UTF-8."""
+    """Return the name of an arm, an experiment or a unit, if it is a string that is not empty and can be written in UTF-8."""
     if not is_text(value):
         raise invalid(name, value, "a non-empty string")
     return value
@@ -178,7 +228,12 @@ def checked_seconds(name: str, value: Any) -> float:
 
 
 def encoded_choice(
-    id: str, *, among: Sequence[str] | None = None, arm: str | None = None, context: Any = None
+    id: str,
+    *,
+    among: Sequence[str] | None = None,
+    arm: str | None = None,
+    context: Any = None,
+    unit: str | None = None,
 ) -> bytes:
     """Return the body of a request for a decision. A context of None is not sent."""
     body: dict[str, Any] = {"id": checked_id(id)}
@@ -190,6 +245,10 @@ def encoded_choice(
         body["among"] = [checked_text("among", each) for each in among]
     if arm is not None:
         body["arm"] = checked_text("arm", arm)
+    if unit is not None:
+        if arm is not None:
+            raise InvalidInput("arm and unit exclude each other: pass one of them", parameter="unit", value=unit)
+        body["unit"] = checked_text("unit", unit)
     if context is not None:
         size = len(encoded(context, "context"))
         if size > LONGEST_CONTEXT:

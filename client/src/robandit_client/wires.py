@@ -12,7 +12,8 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from robandit_client.http import Address, Reader, Response, Stale
 from robandit_client.locks import ProcessLock
@@ -37,34 +38,10 @@ def finished(coroutine: Coroutine[Any, Any, Result]) -> Result:
     raise AssertionError("a coroutine of the blocking client waits")
 
 
-class Connection(Protocol):
-    """A connection. ``exchange`` sends a request and returns its answer, or raises an OSError."""
-
-    async def exchange(self, data: bytes, seconds: float) -> Response:
-        """Return the answer to a request. Raise TimeoutError after the given time, and `Stale` if the server had hung up."""
-
-    def close(self) -> None:
-        """Close the connection. No error is raised."""
-
-
-class Wire(Protocol):
-    """A way to make connections and to pass time."""
-
-    async def connect(self, address: Address, seconds: float) -> Connection:
-        """Return a new connection, or raise an OSError. TimeoutError is one."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-
-    def owner(self) -> object:
-        """Return what connections belong to: they are of no use in another process or event loop."""
-
-
 class Pool:
     """Idle connections, the last used one first. Thread-safe."""
 
     def __init__(self, wire: Wire, address: Address, clock: Callable[[], float]) -> None:
-        """Start without connections."""
         self._wire = wire
         self._address = address
         self._clock = clock
@@ -127,15 +104,11 @@ class Pool:
 class _Secured:
     """Makes the TLS context when it is first needed: importing ssl takes a while."""
 
-    def __init__(self) -> None:
-        self._context: ssl.SSLContext | None = None
-
+    @cached_property
     def context(self) -> ssl.SSLContext:
-        if self._context is None:
-            import ssl
+        import ssl
 
-            self._context = ssl.create_default_context()
-        return self._context
+        return ssl.create_default_context()
 
 
 # --- blocking ---------------------------------------------------------------------------------------------------------
@@ -152,7 +125,7 @@ class Sockets(_Secured):
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if address.secure:
                 plain.settimeout(max(until - time.monotonic(), 1e-3))
-                return _Socket(self.context().wrap_socket(plain, server_hostname=address.host))
+                return _Socket(self.context.wrap_socket(plain, server_hostname=address.host))
         except BaseException:
             plain.close()
             raise
@@ -248,7 +221,7 @@ class Streams(_Secured):
     async def connect(self, address: Address, seconds: float) -> Connection:
         """Return a new connection."""
         async with _time_limit(seconds):
-            context = self.context() if address.secure else None
+            context = self.context if address.secure else None
             reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context)
         return _Stream(reader, writer)
 
@@ -298,6 +271,10 @@ class _Stream:
     def close(self) -> None:
         with suppress(RuntimeError):  # the event loop is closed
             self._outgoing.transport.abort()
+
+
+Wire = Union[Sockets, Streams]
+Connection = Union[_Socket, _Stream]
 
 
 def _named(error: OSError, reader: Reader, used: bool) -> OSError:

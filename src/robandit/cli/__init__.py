@@ -31,7 +31,7 @@ def application() -> cyclopts.App:
     from robandit.cli.completion import completion
     from robandit.cli.diagnose import diagnose
     from robandit.cli.doctor import doctor
-    from robandit.cli.estimators import coverage, estimates
+    from robandit.cli.estimators import estimators
     from robandit.cli.migrate_store import migrate_store
     from robandit.cli.plan import plan
     from robandit.cli.policies import policies
@@ -52,6 +52,7 @@ def application() -> cyclopts.App:
     for single in (
         compare,
         diagnose,
+        estimators,
         replay,
         run,
         plan,
@@ -70,14 +71,11 @@ def application() -> cyclopts.App:
         ("spec", "Write, check and show experiments as TOML files.", (spec.init, spec.check, spec.show)),
         ("results", "Show or export the results of a run.", (results.show, results.export)),
         ("keys", "Create, list and revoke the access keys of a server.", (keys.create, keys.list_keys, keys.revoke)),
-        ("estimators", "", (coverage,)),
     )
     for name, about, commands in groups:
-        group = cyclopts.App(name=name, help=about or None)  # None: the help of its default command
+        group = cyclopts.App(name=name, help=about)
         for command in commands:
             group.command(command, name=command.__name__.partition("_")[0])
-        if name == "estimators":
-            group.default(estimates)
         app.command(group)
     return app
 

@@ -25,7 +25,7 @@ from robandit.cli.options import (
 def compare(
     *,
     problem: list[str] | None = None,
-    suite: Literal["heavy", "light", "paper", "lower-bound", "changing"] | None = None,
+    suite: Literal["heavy", "light", "paper", "lower-bound", "changing", "delayed"] | None = None,
     policy: Policies = None,
     every: All = False,
     horizon: OptionalInteger = None,
@@ -40,7 +40,6 @@ def compare(
     """Compare policies on heavy-tailed problems. Prints a table and writes an HTML report.
 
     By default ten policies play one problem with infinite variance. --all plays every policy, and --policy those that you name.
-    The table grows as policies finish.
 
     Each policy is given exactly the parameters it must know. A policy is skipped, with a reason, if the problem
     does not have such a parameter (an infinite variance, for example) or the horizon is too long. UCB1 and UCB-V assume bounded

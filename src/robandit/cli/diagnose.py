@@ -24,8 +24,6 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     ----------
     file
         A CSV, Parquet or JSON lines file with one reward per row, or - for standard input. It may be larger than memory.
-        Or a URL: of such a file, or of an experiment of a decision service, http://HOST:8000/v1/experiments/NAME, whose learned
-        rewards are read. Set the environment variable ROBANDIT_KEY to a key of the service with the scope read.
     out
         The HTML file of the page.
     """
@@ -53,7 +51,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
         log = None if paired is not None else timed_log(records, recorded.rows, replay_plan.UNASKED)
     with steps("studying arms", len(recorded.arms)) as advance:
         known = None if isinstance(log, str) else log
-        result = study(recorded, lambda *_: advance(""), table=paired, log=known)
+        result = study(recorded, lambda *_: advance(None), table=paired, log=known)
     remarks = [] if recorded.filtered is None else [f"{recorded.filtered}."]
     remarks += [log] if isinstance(log, str) else reading.time_hint(records, "test for changes with time")
     remarks += records.dropping([each.arm for each in result.resolution.left_out], recorded.notes)

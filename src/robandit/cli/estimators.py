@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from robandit.cli.options import Flag, Integer, Integers, Seed, command_line
+from robandit.cli.options import Flag
 from robandit.cli.table_options import File
 
 
-def estimates(
+def estimators(
     file: File = None,
     *,
     column: Annotated[str | None, Parameter(name=("--column", "--reward"))] = None,
@@ -34,14 +32,10 @@ def estimates(
 
     For example: `robandit estimators waits.csv --column seconds`
 
-    To measure how often the intervals contain the mean: `robandit estimators coverage`
-
     Parameters
     ----------
     file
-        A CSV, Parquet or JSON lines file with one value per row, or - for standard input. Or a URL: of such a file, or of an
-        experiment of a decision service, http://HOST:8000/v1/experiments/NAME, whose learned rewards are read. Set the environment
-        variable ROBANDIT_KEY to a key of the service with the scope read.
+        A CSV, Parquet or JSON lines file with one value per row, or - for standard input.
     column
         The column of the values; by default "reward".
     arm
@@ -71,9 +65,7 @@ def estimates(
     from robandit.recorded import open_records
 
     if file is None:
-        raise InvalidInput(
-            "no file is given: name a file or URL (- for standard input), or write robandit estimators coverage"
-        )
+        raise InvalidInput("no file is given: name a file, or - for standard input")
     every = None if arm is not None else column or "reward"
     records = open_records(
         file, arm=arm, reward=column, skip_bad=skip_bad, delimiter=delimiter, where=where, one_arm=every
@@ -88,50 +80,3 @@ def estimates(
         print_line(f"{samples.filtered}.")
     if samples.bad.count:
         print_line(f"Skipped {samples.bad}.")
-
-
-def coverage(
-    *,
-    trials: Integer = 1000,
-    sizes: Integers = (100, 1_000, 10_000),
-    delta: float = 0.05,
-    seed: Seed = 0,
-    out: Path | None = None,
-) -> None:
-    """Measure the coverage and the width of the confidence bounds of each estimator, on laws with known means.
-
-    Parameters
-    ----------
-    trials
-        The number of samples per law and sample size.
-    sizes
-        A sample size; repeat the option for more.
-    delta
-        The allowed probability that the bounds fail, between 0 and 1.
-    out
-        A folder for coverage.md, coverage.svg and coverage.csv (needs robandit[plot]); by default nothing is written.
-    """
-    from rich.console import Console
-
-    from robandit.cli.terminal.coverage import tables
-    from robandit.cli.terminal.guard import write_line
-    from robandit.cli.terminal.progress import steps
-    from robandit.drawing import check_can_draw
-    from robandit.errors import FileError
-    from robandit.experiments.coverage import CONTENDERS, LAWS
-    from robandit.experiments.coverage import coverage as measure
-    from robandit.files import shown
-    from robandit.report.coverage import write_coverage
-
-    if out is not None and not os.path.isdir(out):  # Path.is_dir raises for names that are too long
-        raise FileError(f"{shown(out)} is not a folder: create it first")
-    if out is not None:
-        check_can_draw()
-    with steps("measuring coverage", len(LAWS) * len(sizes) * len(CONTENDERS)) as advance:
-        frame = measure(sizes=sizes, delta=delta, trials=trials, seed=seed, advance=advance)
-    for table in tables(frame, delta):
-        Console().print(table)
-    if out is not None:
-        command = command_line("estimators coverage", trials=trials, sizes=sizes, delta=delta, seed=seed)
-        written = write_coverage(frame, out, delta=delta, trials=trials, command=command)
-        write_line(f"written: {', '.join(map(str, written))}")

@@ -16,15 +16,8 @@ from robandit.experiments.compare_plan import EVERY, FIRST_LOOK
 
 
 def _integer(kind: Any, tokens: Sequence[Token]) -> int:
-    return _integers(kind, tokens)[0]
-
-
-def _integers(kind: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
-    return tuple(_parsed(token.value) for token in tokens)
-
-
-def _parsed(text: str) -> int:
     """Parse an integer, such as 10000 or 1e4. Cyclopts would round 1.5."""
+    text = tokens[0].value
     try:
         if not re.fullmatch(r"[-+]?[\d.]+e\+?\d\d?", text, re.IGNORECASE):
             return int(text)
@@ -37,9 +30,7 @@ def _parsed(text: str) -> int:
 
 Flag = Annotated[bool, Parameter(show_default=False)]
 Integer = Annotated[int, Parameter(converter=_integer)]
-Integers = Annotated[tuple[int, ...], Parameter(converter=_integers)]
 OptionalInteger = Annotated[int | None, Parameter(converter=_integer)]
-OptionalIntegers = Annotated[list[int] | None, Parameter(converter=lambda kind, tokens: list(_integers(kind, tokens)))]
 
 Seed = Annotated[Integer, Parameter(help="An integer >= 0. The same seed gives the same numbers.")]
 Threads = Annotated[OptionalInteger, Parameter(help="Number of threads; by default one per core.")]
@@ -48,7 +39,7 @@ Policies = Annotated[
     list[str] | None,
     Parameter(
         help="A policy, such as AdaRUCB or 'AdaRUCB(bonus=\"tight\")'; repeat the option for more. `robandit policies` lists the "
-        f"names; `all` means every policy that learns, except Probing and Restarting. By default {len(FIRST_LOOK)} "
+        f"names; `all` means every policy that learns, except Floor, Probing and Restarting. By default {len(FIRST_LOOK)} "
         f"policies play: {_SHORT}."
     ),
 ]

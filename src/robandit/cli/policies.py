@@ -5,22 +5,18 @@ from __future__ import annotations
 from robandit.cli.options import Flag
 
 
-def policies(*, theory: Flag = False, markdown: Flag = False) -> None:
+def policies(*, theory: Flag = False) -> None:
     """List every policy on one line: its name for `--policy`, and when to use it.
 
     Parameters
     ----------
     theory
         Print the regret bounds of each policy, its assumption, and the parameters it must know.
-    markdown
-        Print the theory as the Markdown page of the documentation.
     """
     from robandit.policies import all_policies, table
-    from robandit.policies.comparison import as_lines, as_markdown
+    from robandit.policies.comparison import as_lines
 
-    if markdown:
-        print(as_markdown(all_policies()), end="")
-    elif theory:
+    if theory:
         table()
     else:
         print(as_lines(all_policies()))

@@ -19,13 +19,13 @@ def precompile(*policy: str, into: Path | None = None) -> None:
         The folder for the compiled code; by default the cache folder of this user.
     """
     from robandit.cli.terminal.guard import write_line
-    from robandit.cli.terminal.progress import compiling
+    from robandit.cli.terminal.progress import steps
     from robandit.experiments.compare_plan import named_policies
     from robandit.policies import all_policies
     from robandit.precompile import SHARED
     from robandit.precompile import precompile as compile_now
 
     policies = named_policies(policy) if policy else all_policies()
-    with compiling(len(policies) + len(SHARED)) as advance:
+    with steps("compiling", len(policies) + len(SHARED)) as advance:
         folder = compile_now(policies, into=into, done=advance)
     write_line(f"compiled code is in {folder}")

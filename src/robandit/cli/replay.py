@@ -63,9 +63,7 @@ def replay(
     Parameters
     ----------
     file
-        A CSV, Parquet or JSON lines file with one reward per row, or - for standard input. Or a URL: of such a file, or of an
-        experiment of a decision service, http://HOST:8000/v1/experiments/NAME, whose learned rewards are read. Set the environment
-        variable ROBANDIT_KEY to a key of the service with the scope read.
+        A CSV, Parquet or JSON lines file with one reward per row, or - for standard input.
     propensity
         The column with the probability (above 0, at most 1) that the logged arm was chosen. By default "propensity", if it exists.
     mode
@@ -74,8 +72,7 @@ def replay(
         Pulls per replication. By default the number of rewards (in-order: of times; rejection: of rewards of the rarest arm), but
         at most 50,000.
     out
-        The run folder; by default NAME-replay in the current folder, where NAME is the name of the experiment, or of the file
-        without its ending.
+        The run folder; by default NAME-replay in the current folder, where NAME is the name of the file without its ending.
     """
     from robandit.cli.run_folder import play_into
     from robandit.cli.terminal.progress import rows

@@ -18,7 +18,7 @@ from robandit.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from robandit.experiments.engines import Engine
+    from robandit.experiments.dask_cluster import DaskEngine
 
 
 def run(
@@ -73,7 +73,7 @@ def run(
     play_into(folder, plan, threads=threads, engine=context, command=command, figures=figures, spec_text=text)
 
 
-def _engine(name: str, threads: int | None, cluster: dict[str, Any]) -> AbstractContextManager[Engine | None]:
+def _engine(name: str, threads: int | None, cluster: dict[str, Any]) -> AbstractContextManager[DaskEngine | None]:
     from robandit.errors import InvalidInput
     from robandit.experiments.dask_cluster import dask_engine
     from robandit.validation import integer

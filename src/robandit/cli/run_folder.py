@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from robandit.cli.terminal.guard import write_line
 
 if TYPE_CHECKING:
-    from robandit.experiments.engines import Engine
+    from robandit.experiments.dask_cluster import DaskEngine
     from robandit.experiments.plan import Plan
     from robandit.experiments.results import Results
 
@@ -23,7 +23,7 @@ def play_into(
     threads: int | None,
     command: str,
     figures: Path | None,
-    engine: AbstractContextManager[Engine | None] | None = None,
+    engine: AbstractContextManager[DaskEngine | None] | None = None,
     spec_text: str | None = None,
 ) -> NoReturn:
     """Run the missing units, write and print the results and the report, and exit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.options import Flag, Imports, import_given
+from robandit.cli.options import Imports, import_given
 
 
 def init(file: Path = Path("experiment.toml"), /) -> None:
@@ -52,20 +52,15 @@ def check(file: Path, /, *, imports: Imports = None) -> None:
     print(summary(spec, spec.plan()))
 
 
-def show(file: Path, /, *, json: Flag = False, imports: Imports = None) -> None:
-    """Print each problem and each policy of a spec, with all defaults and parameters.
+def show(file: Path, /, *, imports: Imports = None) -> None:
+    """Print each problem and each policy of a spec, with all its parameters.
 
     Parameters
     ----------
     file
         The TOML file.
-    json
-        Print JSON, with the laws of every problem.
     """
-    from json import dumps
-
     from robandit.experiments.spec import read_spec, resolved_text
 
     import_given(imports)
-    spec = read_spec(file)
-    print(dumps(spec.resolved(), indent=2, allow_nan=False) if json else resolved_text(spec))
+    print(resolved_text(read_spec(file)))

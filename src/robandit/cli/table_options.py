@@ -39,8 +39,7 @@ class Reading:
     time: str | None = None
     """The column of the times, by which rows are sorted; by default "time", if it exists."""
     minimize: Annotated[Flag, Parameter(name=("--minimize", "--negate"))] = False
-    """The rewards are costs, such as latencies: the lowest mean is the best. All results keep the sign and unit of the costs.
-    For the URL of a decision service, the service decides."""
+    """The rewards are costs, such as latencies: the lowest mean is the best. All results keep the sign and unit of the costs."""
     skip_bad: Flag = False
     """Skip and count rows whose arm or reward is missing or not a finite number, or whose time cannot be read. By default they
     are an error."""
@@ -59,11 +58,10 @@ class Reading:
         from robandit.errors import InvalidInput
         from robandit.recorded import example, open_records
 
-        # Without --minimize, the server decides at a URL.
-        options = {**asdict(self), "minimize": self.minimize or None, "propensity": propensity}
+        options = {**asdict(self), "propensity": propensity}
         name = options.pop("example")
         if file is None and name is None:
-            raise InvalidInput("no file is given: name a file or URL (- for standard input), or add --example flights")
+            raise InvalidInput("no file is given: name a file (- for standard input), or add --example flights")
         if name is None:
             return open_records(file, **options)
         if file is not None:
@@ -89,10 +87,6 @@ class Reading:
 
     def name(self, file: Path | str | None) -> str:
         """Return a name for the table."""
-        from robandit.recorded.url import Address, is_url
-
         if self.example is not None or file is None:
             return self.example or "recorded"
-        if is_url(file):
-            return Address.of(file).name
         return "stdin" if str(file) == "-" else Path(file).name.split(".")[0] or "recorded"

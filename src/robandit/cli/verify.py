@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from robandit.cli.options import Flag, Seed, Threads, command_line
+
+if TYPE_CHECKING:
+    from robandit.kernel.cache import Kernel
+    from robandit.policies.base import Policy
 
 
 def verify(
@@ -37,12 +43,13 @@ def verify(
 
     from rich.console import Console
 
-    from robandit.cli.terminal.compiling import compile_policies
     from robandit.cli.terminal.guard import write_line
-    from robandit.cli.terminal.progress import tracked
+    from robandit.cli.terminal.progress import steps, tracked
     from robandit.cli.terminal.verify import block, recap
     from robandit.files import check_writable
+    from robandit.kernel.workers import compile_all
     from robandit.report.verify import summary, write_findings
+    from robandit.simulate.simulation import any_play_kernel
     from robandit.validation import invalid
     from robandit.verify import Effort, checked, statements
 
@@ -53,7 +60,14 @@ def verify(
     for path in (out, data):
         check_writable(path)
     effort = Effort(quick=quick, seed=seed, threads=threads)
-    compile_policies([policy for each in chosen for policy in each.policies()], threads)
+
+    def loop(policy: Policy) -> list[Kernel]:
+        return [any_play_kernel(policy)]
+
+    loops = {policy.name: partial(loop, policy) for each in chosen for policy in each.policies()}
+    if loops:
+        with steps("compiling", len(loops)) as advance:
+            compile_all(loops, advance, processes=threads)
     console = Console()
     outcomes = []
     for each in chosen:

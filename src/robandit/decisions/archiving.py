@@ -19,7 +19,8 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ from robandit.live.engine import Compile
 from robandit.locks import locked
 from robandit.storage import Event, Reader, Store, StoredExperiment
 from robandit.storage.base import Archive, Audit, SharedStore
-from robandit.storage.chunks import chunks
+from robandit.storage.chunks import audit_chunks, chunks
 from robandit.wording import visible
 
 ROWS = 5_000  # of a row group, which is the part of a file that is read at once
@@ -66,8 +67,7 @@ def archive(
     ``tell`` is called with the number of events that are done, and of all.
     """
     with _exclusive(folder):
-        reader = store.reader()
-        try:
+        with closing(store.reader()) as reader:
             due = [(each, reader.first_since(each.number, before, each.head) - 1) for each in _chosen(reader, name)]
             total = sum(max(0, last - reader.archived(each.number)) for each, last in due)
             done = 0
@@ -78,8 +78,6 @@ def archive(
                     yield stored, file
                     done += file.last - file.first + 1
                     tell(done, total)
-        finally:
-            reader.close()
         while store.tidy():
             pass
 
@@ -223,19 +221,15 @@ def restore(store: Store, folder: Path, name: str | None = None) -> Iterator[tup
     """Make the bases of experiments again, from all their files. Yield each experiment with the last event in its base."""
     if not folder.is_dir():
         raise StoreError(f"{shown(folder)} is not a folder: name that of the archived files")
-    with _exclusive(folder):
-        reader = store.reader()
-        try:
-            for stored in _chosen(reader, name):
-                last = reader.archived(stored.number)
-                if last:
-                    files = _present(folder, stored)
-                    _check_digests(reader, stored, files)
-                    state = _folded(stored, files, last, folder)
-                    _commit(store, stored, state, "restore archive", {"last": last})
-                    yield stored, last
-        finally:
-            reader.close()
+    with _exclusive(folder), closing(store.reader()) as reader:
+        for stored in _chosen(reader, name):
+            last = reader.archived(stored.number)
+            if last:
+                files = _present(folder, stored)
+                _check_digests(reader, stored, files)
+                state = _folded(stored, files, last, folder)
+                _commit(store, stored, state, "restore archive", {"last": last})
+                yield stored, last
 
 
 def _digest(path: Path) -> str:
@@ -246,13 +240,10 @@ def _digest(path: Path) -> str:
 def _check_digests(reader: Reader, stored: StoredExperiment, files: Sequence[ArchiveFile]) -> None:
     """Raise `CorruptFile` unless the files are those of the audit log: a changed one would give another state."""
     known: dict[str, str] = {}
-    after = 0
-    while entries := reader.audit(after):
-        after = entries[-1].seq
-        for entry in entries:
-            if (entry.action, entry.subject) == (ACTION, stored.name):
-                detail = msgspec.json.decode(entry.detail)
-                known[detail["file"]] = detail["sha256"]
+    for entry in chain.from_iterable(audit_chunks(reader)):
+        if (entry.action, entry.subject) == (ACTION, stored.name):
+            detail = msgspec.json.decode(entry.detail)
+            known[detail["file"]] = detail["sha256"]
     for file in files:
         if known.get(file.path.name) != _digest(file.path):
             raise CorruptFile(

@@ -17,13 +17,13 @@ from robandit.decisions.experiment import LiveExperiment, MadeEvent
 from robandit.decisions.pace import Slices
 from robandit.decisions.settings import Settings, checked_name, checked_settings
 from robandit.errors import Conflict, NotFound, StoreError, StoreUnavailable, formatted
+from robandit.live.engine import Compile
 from robandit.storage import Store
 from robandit.storage.base import Audit, Change, NewEpoch
+from robandit.storage.group_commit import Committed
 
 SNAPSHOT_EVERY = 50_000
-LONG_TAIL = (
-    20_000  # events after which loading is worth compiling first: interpreted, each takes tenths of a millisecond
-)
+LONG_TAIL = 20_000  # events after which loading is worth compiling first: interpreted, each takes tenths of a ms
 MOST_WAITING = 20_000  # events, or calls, that may wait for a commit
 MOST_EXPERIMENTS = 10_000
 NOT_STORED = "the last calls could not be stored: try again in a moment"
@@ -37,9 +37,20 @@ class BaseEngine(ABC):
     clock: Callable[[], float]
     """The time of events, in seconds since 1970."""
 
-    def __init__(self, store: Store) -> None:
-        """Start without experiments."""
+    def __init__(
+        self,
+        store: Store,
+        *,
+        on_commit: Callable[[Committed], object] = lambda committed: None,
+        compile: Compile = "background",
+        most_waiting: int = MOST_WAITING,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> None:
         self.store = store
+        self._on_commit = on_commit
+        self._compile: Compile = compile
+        self._most_waiting = most_waiting
+        self._snapshot_every = snapshot_every
         self.experiments: dict[str, LiveExperiment] = {}
         self.loaded = False
         self.progress = "starting"
@@ -74,14 +85,7 @@ class BaseEngine(ABC):
         """Return an experiment by name, or raise `NotFound`. It may lag behind; `read` does not."""
 
     @abstractmethod
-    async def change(
-        self,
-        name: str,
-        action: Callable[[LiveExperiment], T],
-        *,
-        ids: Sequence[str] = (),
-        closes: bool = False,
-    ) -> T:
+    async def change(self, name: str, action: Action[T], *, ids: Sequence[str] = (), closes: bool = False) -> T:
         """Return what an action returns, when the events that it made are stored. Nothing else happens during the action.
 
         ``ids`` are those of all decisions that it is about. With ``closes``, it sends their rewards, and needs no stored events
@@ -103,7 +107,7 @@ class BaseEngine(ABC):
         """Wait while the actions of `change_all` take effect on an experiment. Look at it before the next ``await``."""
 
     @abstractmethod
-    async def read(self, name: str, look: Callable[[LiveExperiment], T]) -> T:
+    async def read(self, name: str, look: Action[T]) -> T:
         """Return what a function sees. It sees at least what was acknowledged before the call, and only what is stored."""
 
     @abstractmethod
@@ -111,7 +115,7 @@ class BaseEngine(ABC):
         """Bring all experiments in memory up to date with what was acknowledged before the call, by any server."""
 
     @abstractmethod
-    async def put(self, name: str, by: str, look: Callable[[LiveExperiment], T], **settings: Any) -> tuple[T, bool]:
+    async def put(self, name: str, by: str, look: Action[T], **settings: Any) -> tuple[T, bool]:
         """Make an experiment, unless it exists with these settings. Return what a function sees of it, and whether it is new.
 
         ``by`` is the id of the key, for the audit log.
@@ -147,7 +151,7 @@ class BaseEngine(ABC):
             raise NotFound(absent, code="unknown-experiment")
         return experiment
 
-    async def seen(self, experiments: Iterable[LiveExperiment], look: Callable[[LiveExperiment], T]) -> list[T]:
+    async def seen(self, experiments: Iterable[LiveExperiment], look: Action[T]) -> list[T]:
         """Return what a function sees of each experiment. All of it is stored. Other calls have a turn now and then."""
         lost, found = self._lost, []
         async for experiment in self.slices.paced(experiments):
@@ -171,6 +175,11 @@ class BaseEngine(ABC):
         made = experiment.reset(secrets.randbits(63))
         self.submit((NewEpoch(experiment.number, experiment.epoch), experiment.snapshot()))
         return made
+
+    def _compile_for(self, snapshots: Sequence[tuple[int, bytes]], head: int) -> Compile:
+        """Return when to compile the policy of an experiment that is loaded from its newest snapshot."""
+        is_long = head - next((seq for seq, _ in snapshots), 0) > LONG_TAIL
+        return "now" if is_long and self._compile == "background" else self._compile
 
     def _add(self, experiment: LiveExperiment) -> None:
         self.experiments[experiment.name] = self._by_number[experiment.number] = experiment

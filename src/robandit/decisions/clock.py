@@ -26,7 +26,6 @@ class SteadyClock:
     """
 
     def __init__(self, wall: Callable[[], float]) -> None:
-        """Start with the time of the other clock."""
         self._wall = wall
         self._ahead = 0.0
         self._seen = wall()

@@ -19,16 +19,7 @@ from typing import Any
 import msgspec
 
 from robandit.decisions import events
-from robandit.decisions.base import (
-    LONG_TAIL,
-    MOST_WAITING,
-    SNAPSHOT_EVERY,
-    Action,
-    BaseEngine,
-    T,
-    outcome,
-    removal_detail,
-)
+from robandit.decisions.base import Action, BaseEngine, T, outcome, removal_detail
 from robandit.decisions.clock import SteadyClock
 from robandit.decisions.experiment import LiveExperiment, MadeEvent
 from robandit.decisions.restoring import empty, fold, restored
@@ -60,20 +51,13 @@ class SingleServerEngine(BaseEngine):
         store: Store,
         *,
         clock: Callable[[], float] = time.time,
-        on_commit: Callable[[Committed], object] = lambda committed: None,
         on_failure: Callable[[StoreError], object] = lambda error: None,
-        compile: Compile = "background",
-        most_waiting: int = MOST_WAITING,
-        snapshot_every: int = SNAPSHOT_EVERY,
+        **options: Any,
     ) -> None:
-        """Open the log for writing."""
-        super().__init__(store)
+        """Open the log for writing. ``options`` are those of `BaseEngine`."""
+        super().__init__(store, **options)
         self.clock: SteadyClock = SteadyClock(clock)
         self.reader: Reader = store.reader()
-        self._on_commit = on_commit
-        self._compile: Compile = compile
-        self._most_waiting = most_waiting
-        self._snapshot_every = snapshot_every
         self._snapshots: dict[int, int] = {}
         """The number of the last event in the newest snapshot of each experiment."""
         self._next_number = store.next_number()
@@ -98,11 +82,8 @@ class SingleServerEngine(BaseEngine):
         self._sweeper = asyncio.create_task(self._sweep())
 
     async def _loaded(self, stored: StoredExperiment) -> LiveExperiment:
-        compile = self._compile
         snapshots = self.reader.snapshots(stored.number)
-        newest = next((seq for seq, _ in snapshots), 0)
-        if compile == "background" and stored.head - newest > LONG_TAIL:
-            compile = "now"
+        compile = self._compile_for(snapshots, stored.head)
         experiment = restored(snapshots, stored.head, lambda: self._empty(stored, compile))
         self._snapshots[stored.number] = experiment.seq
         experiment.has_archive = self.reader.archived(stored.number) > 0  # nobody else writes: it stays so
@@ -142,10 +123,11 @@ class SingleServerEngine(BaseEngine):
         """Store a new event, with a snapshot if one is due."""
         number = event.experiment
         changes: Sequence[Change] = ()
-        due = event.seq - self._snapshots.get(number, 0) >= self._snapshot_every
-        if due and not self._by_number[number].bandit.is_broken:
-            self._snapshots[number] = event.seq
-            changes = (self._by_number[number].snapshot(),)
+        experiment = self._by_number[number]
+        due = event.seq - self._snapshots.get(number, 0) + experiment.extra >= self._snapshot_every
+        if due and not experiment.bandit.is_broken:
+            self._snapshots[number], experiment.extra = event.seq, 0
+            changes = (experiment.snapshot(),)
         batch = self._batches.get(number)
         if batch is None:
             self._commit.submit((event,), changes)
@@ -173,14 +155,7 @@ class SingleServerEngine(BaseEngine):
     async def present(self, name: str) -> LiveExperiment:
         return self.find(name)
 
-    async def change(
-        self,
-        name: str,
-        action: Callable[[LiveExperiment], T],
-        *,
-        ids: Sequence[str] = (),
-        closes: bool = False,
-    ) -> T:
+    async def change(self, name: str, action: Action[T], *, ids: Sequence[str] = (), closes: bool = False) -> T:
         if self._batches:
             await self._unoccupied(name)
         experiment = self.find(name)
@@ -223,7 +198,7 @@ class SingleServerEngine(BaseEngine):
             self._commit.submit(batch.events, batch.changes)
         return made, self._commit.stored()
 
-    async def read(self, name: str, look: Callable[[LiveExperiment], T]) -> T:
+    async def read(self, name: str, look: Action[T]) -> T:
         await self._unoccupied(name)
         seen = look(self.find(name))
         await self.settled()
@@ -232,7 +207,7 @@ class SingleServerEngine(BaseEngine):
     async def catch_up(self) -> None:
         """There is no other server."""
 
-    async def put(self, name: str, by: str, look: Callable[[LiveExperiment], T], **settings: Any) -> tuple[T, bool]:
+    async def put(self, name: str, by: str, look: Action[T], **settings: Any) -> tuple[T, bool]:
         await self._unoccupied(name)
         self.check_room()
         experiment, new = self.create(name, **settings)
@@ -329,4 +304,5 @@ def outcome_of(made: MadeEvent) -> str:
     """Return how a call counts: applied, late or replayed."""
     if made.replayed:
         return "replayed"
-    return "late" if isinstance(made.payload, events.Late) else "applied"
+    late = isinstance(made.payload, events.Late) and made.payload.reason != "assignment"  # which is no trouble
+    return "late" if late else "applied"

@@ -7,6 +7,7 @@ one of the structures below. A field that has its default is not written, so fie
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -43,12 +44,59 @@ class Upgraded(_Payload, frozen=True, kw_only=True):
 
 
 class Late(_Payload, frozen=True, kw_only=True):
-    """A reward that came too late, and was not learned."""
+    """A reward that was not learned: it came too late, or (``assignment``) after another reward of the unit's assignment."""
 
     value: float
     arm: str
     decided: float
-    reason: Literal["window", "reset"]
+    reason: Literal["window", "reset", "assignment"]
+
+
+class Allocated(_Payload, frozen=True, kw_only=True):
+    """An allocation was made: the probabilities with which edges draw arms. Its version is the id of the event."""
+
+    arms: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    valid_for: float
+    """Seconds."""
+    decisions: int
+    """The number of decisions that it was made for: those expected in this time."""
+    before: int = 0
+    """The number of decisions of edges that were in flight, by the measured rate and delay."""
+
+
+class Observations(_Payload, frozen=True, kw_only=True):
+    """Decisions that edges made, with their ends, in columns."""
+
+    lives: tuple[str, ...]
+    draws: tuple[tuple[str, str, float], ...]
+    """The different versions, arms and propensities."""
+    numbers: tuple[int, ...]
+    """The numbers of the decisions in their lives. Their ids are LIFE-NUMBER."""
+    decided: tuple[float, ...]
+    values: tuple[float | None, ...]
+    """The rewards. None: the decision expired."""
+    life: tuple[int, ...] = ()
+    """The position of each life. Empty: all decisions are of the first one."""
+    draw: tuple[int, ...] = ()
+    """The position of each draw. Empty: all decisions have the first one."""
+    rewarded: tuple[float | None, ...] = ()
+    """When each reward came. Empty: this is not known."""
+    late: tuple[int, ...] = ()
+    """The positions of rewards that came too late. They are not learned; their decisions expired."""
+    expiry: float | None = None
+    """The value that is learned from a decision that expired; None if nothing is learned."""
+    rule: int = 0
+    """As in `Decided`."""
+
+    def rows(self) -> Iterator[tuple[str, tuple[str, str, float], float, float | None, bool]]:
+        """Yield id, draw, time of the decision, reward (None: it expired), and whether the reward is late, for each decision."""
+        late = set(self.late)
+        lives = self.life or (0,) * len(self.numbers)
+        draws = self.draw or (0,) * len(self.numbers)
+        rows = zip(lives, self.numbers, draws, self.decided, self.values, strict=True)
+        for place, (life, number, draw, decided, value) in enumerate(rows):
+            yield f"{self.lives[life]}-{number}", self.draws[draw], decided, value, place in late
 
 
 class Paused(_Payload, frozen=True, kw_only=True):
@@ -67,6 +115,7 @@ class Reset(_Payload, frozen=True, kw_only=True):
 
 Payload: TypeAlias = (
     Created | Upgraded | Decided | Rewarded | Expired | Late
+    | Allocated | Observations
     | ArmAdded | ArmPaused | ArmResumed | ArmRetired | Paused | Resumed | Reset
 )  # fmt: skip
 
@@ -77,6 +126,8 @@ KINDS: dict[type[Any], str] = {
     Rewarded: "rewarded",
     Expired: "expired",
     Late: "late",
+    Allocated: "allocated",
+    Observations: "observed",
     ArmAdded: "arm_added",
     ArmPaused: "arm_paused",
     ArmResumed: "arm_resumed",

@@ -11,15 +11,17 @@ Not thread-safe: all calls come from one thread. Nothing here waits.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from robandit import __version__
 from robandit.decisions import events
+from robandit.decisions.edges import Allocation, Edges, Meter, Observation, Observed, SavedEdges
 from robandit.decisions.events import KINDS, Context, Payload, decoded, encode, payload_of
 from robandit.decisions.settings import MOST_ARMS, Settings, checked_arm
 from robandit.errors import (
@@ -33,7 +35,7 @@ from robandit.errors import (
     formatted,
 )
 from robandit.inputs import checked_reward
-from robandit.live.bandit import NOT_GIVEN, Bandit
+from robandit.live.bandit import NOT_GIVEN, RULE, Bandit
 from robandit.live.engine import Compile
 from robandit.live.events import NO_TIME
 from robandit.live.ledger import Decision
@@ -47,6 +49,8 @@ EXPIRED_AT_ONCE = 200  # decisions that one sweep closes: in about 2 ms, or 40 m
 SNAPSHOT_FORMAT = 1
 RECENT_ENDS = 1_000  # at this number the counts of recent ends are halved, so that old ones soon weigh little
 ENDS = ("expired", "rewarded")
+OBSERVED = KINDS[events.Observations]
+CHEAP = 5  # decisions of an edge that take the time of one event
 
 _ARM_CHANGES: dict[type[Any], Callable[[Bandit, str], None]] = {
     events.ArmAdded: Bandit.add_arm,
@@ -78,6 +82,14 @@ class _Saved(msgspec.Struct, array_like=True):
     bandit: bytes
     ends: dict[str, int] | None = None
     """None in snapshots of 0.2."""
+    edges: SavedEdges | None = None
+
+
+class GivenAllocation(NamedTuple):
+    """An allocation as it is given to edges, with all its arms."""
+
+    allocation: Allocation
+    arms: tuple[str, ...]
 
 
 class LiveExperiment:
@@ -107,9 +119,16 @@ class LiveExperiment:
         self.version = ""
         """The version of Robandit that decided last."""
         self.counts: Counter[str] = Counter()
-        """The number of events of each kind since the last reset."""
+        """The number of events of each kind since the last reset; of decisions that repeat an arm ("repeat"), and of rewards that
+        were not learned because of another one of the same assignment ("unlearned"). Decisions of edges count like others."""
         self.ends = dict.fromkeys(ENDS, 0)
         """How many of the recent decisions ended with each of `ENDS`."""
+        self.edges = Edges()
+        self.meter = Meter()
+        self.extra = 0
+        """By how many events the time of folding those since the last snapshot is longer than their number says."""
+        self._renewed = ("", 0.0)
+        """The version of the newest allocation, and when it was found to be still the right one."""
         self.recent: dict[tuple[str, str], MadeEvent] = {}
         """Events that may not be stored yet, by kind and id."""
         self.has_archive = True
@@ -137,6 +156,7 @@ class LiveExperiment:
             seed,
             minimize=self.settings.minimize,
             max_open=self.settings.max_open,
+            sticky_for=self.settings.sticky_for,
             clock=lambda: self.time,
             compile=self._compile,
         )
@@ -163,14 +183,18 @@ class LiveExperiment:
         among: Sequence[str] | None = None,
         arm: str | None = None,
         context: Context = msgspec.UNSET,
+        unit: str | None = None,
     ) -> MadeEvent:
-        """Choose an arm, or record the arm of a choice that was made elsewhere. A repeated id gives the first decision again."""
+        """Choose an arm, or record the arm of a choice that was made elsewhere. A repeated id gives the first decision again.
+
+        A ``unit`` that keeps an arm gets it again.
+        """
         names = None if among is None else tuple(among)
         if id is not None:
             checked_id(id)
             earlier = self.recorded(events.Decided, id)
             if earlier is not None:
-                return _same_request(earlier, names, arm, context)
+                return _same_request(earlier, names, arm, context, unit)
             if self.is_open(id) or (self.has_archive and self._has_ended(id)):
                 raise Conflict(
                     f"decision {formatted(id)} was made before, and is archived: use a new id for a new decision",
@@ -178,6 +202,9 @@ class LiveExperiment:
                 )
             if self.bandit.may_issue(id):
                 raise invalid("id", id, "an id that is not of the form of this server's own", hint="choose another one")
+        if unit is not None and self.settings.sticky_for is None:
+            rule = f"left out: experiment {self.name!r} has no sticky_for"
+            raise invalid("unit", unit, rule, hint="create an experiment with sticky_for")
         if self.paused and arm is None:
             raise Conflict(
                 f"experiment {self.name!r} is paused: resume it, or report the arm of a choice made elsewhere",
@@ -187,7 +214,7 @@ class LiveExperiment:
             self.expire_due()
         before, self.time = self.time, self.now()
         try:
-            made = self.bandit.decided(names, arm=NOT_GIVEN if arm is None else arm)
+            made = self.bandit.decided(names, arm=NOT_GIVEN if arm is None else arm, unit=unit)
         except BaseException as error:
             self.time = before
             if isinstance(error, DecisionError) and error.parameter == "max_open":
@@ -209,11 +236,14 @@ class LiveExperiment:
         return self._made(public, payload)
 
     def reward(self, id: str, value: Any) -> MadeEvent:
-        """Learn the reward of a decision, or record it as late. The same reward again changes nothing."""
+        """Learn the reward of a decision, or record it only (`events.Late`). The same reward again changes nothing."""
         checked = checked_reward(value)
         decision = self._open_decision(id)
         if decision is not None:
             if not self._is_too_late(decision.time):
+                if not self.bandit.teaches(decision.id):
+                    arm, decided = decision.arm, decision.time
+                    return self._record(id, events.Late(value=checked, arm=arm, decided=decided, reason="assignment"))
                 payload = events.Rewarded(
                     value=checked, arm=decision.arm, decided=decision.time, propensity=_known(decision.propensity)
                 )
@@ -255,7 +285,7 @@ class LiveExperiment:
 
     def _expire(self, id: str, decision: Decision) -> None:
         on_expiry = self.settings.on_expiry
-        value = None if on_expiry == "drop" else float(on_expiry)
+        value = None if on_expiry == "drop" or not self.bandit.teaches(decision.id) else float(on_expiry)
         chance = _known(decision.propensity)
         self._record(id, events.Expired(arm=decision.arm, decided=decision.time, value=value, propensity=chance))
 
@@ -263,6 +293,139 @@ class LiveExperiment:
         """Return whether a reward that comes now is too late. At the end of the window it is not."""
         window = self.settings.reward_window
         return window is not None and decided < self.now() - window
+
+    # --- edges ------------------------------------------------------------------------------------------------------------
+
+    def allocation(self, valid_for: float) -> GivenAllocation | None:
+        """Return the newest allocation, unless a new one is due: after ``valid_for`` seconds, or because the arms have changed."""
+        if self.paused:
+            raise Conflict(f"experiment {self.name!r} is paused: resume it", code="paused")
+        newest = self.edges.newest
+        if newest is None or not self.edges.arms:
+            return None
+        valid_for = self.edges.validity(valid_for, self.now())
+        version, renewed = self._renewed
+        made = renewed if version == newest.version else newest.made
+        return self.newest_allocation() if self.now() < made + min(valid_for, newest.valid_for) else None
+
+    def newest_allocation(self) -> GivenAllocation | None:
+        """Return the newest allocation, however old."""
+        newest = self.edges.newest
+        return None if newest is None else GivenAllocation(newest, self.edges.arms)
+
+    def allocating(self, valid_for: float) -> Callable[[], events.Allocated]:
+        """Return a function that computes an allocation for the present state. Any thread may call it.
+
+        While no decisions are measured, such as after a start of the server, half the rate of the last allocation is assumed, and
+        at least one decision for each arm.
+        """
+        bandit, newest = self.bandit, self.edges.newest
+        valid_for = self.edges.validity(valid_for, self.now())
+        rate, flying = self.meter.rates(self.now())
+        decisions = max(1, round(rate * valid_for))
+        if rate == 0.0:
+            active = sum(state == "active" for state in bandit.states.values())
+            earlier = 0.0 if newest is None else 0.5 * newest.decisions * valid_for / newest.valid_for
+            decisions = max(active, round(earlier))
+        before, allocate = round(flying), bandit.allocating()
+
+        def computed() -> events.Allocated:
+            shares = allocate(decisions, before)
+            arms, probabilities = tuple(map(str, shares)), tuple(shares.values())
+            return events.Allocated(
+                arms=arms, probabilities=probabilities, valid_for=valid_for, decisions=decisions, before=before
+            )
+
+        return computed
+
+    def allocate(self, made: events.Allocated, epoch: int, version: str) -> GivenAllocation | None:
+        """Record an allocation, unless the newest one has the same probabilities. Return None if the arms have changed since."""
+        active = tuple(arm for arm, state in self.bandit.states.items() if state == "active")
+        if active != made.arms or epoch != self.epoch:
+            return None
+        current = self.allocation(made.valid_for)  # that of another server
+        if current is not None:
+            return current
+        newest = self.edges.newest
+        same = newest is not None and (self.edges.arms, newest.shares) == (made.arms, _possible(made))
+        if newest is not None and same and newest.valid_for == made.valid_for:
+            self._renewed = newest.version, self.now()
+        else:
+            self._record(version, made)
+        return self.newest_allocation()
+
+    def observe(self, given: Sequence[tuple[int, Observation]], seen: dict[str, Observation]) -> Observed:
+        """Learn decisions that edges made, and their ends. Each is counted once. One that is refused does not stop the others.
+
+        They come with their positions in a batch, and ``seen`` has those before them that were counted. A reward that comes too
+        late is not learned; its decision expires.
+        """
+        edges, positions, result = self.edges, self._positions(), Observed()
+        oldest = -math.inf if self.settings.reward_window is None else self.now() - self.settings.reward_window
+        lives: dict[str, int] = {}
+        draws: dict[tuple[str, str, float], int] = {}
+        kept: list[Observation] = []
+        arms = ""
+        life_of, numbers, draw_of, late = [], [], [], []
+        for place, each in given:
+            life, _, digits = each.id.partition("-")
+            number = int(digits)
+            if each.id in seen:
+                if seen[each.id] == each:
+                    result.replayed += 1
+                else:
+                    text = f"decision {formatted(each.id)} is given twice, with other content: use an id once"
+                    result.refused.append((place, Conflict(text, parameter="id")))
+                continue
+            if edges.is_known(life, number):
+                result.replayed += 1
+                continue
+            if each.arm not in positions:
+                arms = arms or formatted(list(positions))
+                text = f"experiment {self.name!r} has no arm {formatted(each.arm)}: it has {arms}"
+                result.refused.append((place, InvalidInput(text, parameter="arm")))
+                continue
+            refusal = edges.refusal(each, life, number)
+            if refusal is not None:
+                result.refused.append((place, refusal))
+                continue
+            seen[each.id] = each
+            if each.value is None:
+                result.expired += 1
+            elif each.decided < oldest:
+                result.late += 1
+                late.append(len(kept))
+            else:
+                result.learned += 1
+            kept.append(each)
+            life_of.append(lives.setdefault(life, len(lives)))
+            numbers.append(number)
+            share = edges.allocations[each.allocation].shares[each.arm]
+            draw_of.append(draws.setdefault((each.allocation, each.arm, share), len(draws)))
+        if kept:
+            on_expiry = self.settings.on_expiry
+            payload = events.Observations(
+                lives=tuple(lives),
+                draws=tuple(draws),
+                numbers=tuple(numbers),
+                decided=tuple([each.decided for each in kept]),
+                values=tuple([each.value for each in kept]),
+                life=tuple(life_of) if len(lives) > 1 else (),
+                draw=tuple(draw_of) if len(draws) > 1 else (),
+                rewarded=tuple([each.rewarded for each in kept]) if any(each.rewarded for each in kept) else (),
+                late=tuple(late),
+                expiry=None if on_expiry == "drop" else float(on_expiry),
+                rule=RULE,
+            )
+            self._record("", payload)
+            rewarded = [each for each in kept if each.value is not None]
+            result.delays = [max(0.0, (each.rewarded or self.time) - each.decided) for each in rewarded]
+        return result
+
+    def _positions(self) -> dict[str, int]:
+        return {str(arm): i for i, arm in enumerate(self.bandit.arms)}
+
+    # --- arms and states --------------------------------------------------------------------------------------------------
 
     def add_arm(self, arm: str) -> MadeEvent:
         """Add an arm."""
@@ -322,7 +485,7 @@ class LiveExperiment:
         """Emit an event that is applied."""
         self.seq += 1
         kind = KINDS[type(payload)]
-        self._count(kind)
+        self._count(kind, payload)
         event = Event(self.number, self.seq, kind, id, encode(payload), self.time)
         made = self.recent[kind, id] = MadeEvent(event, payload)
         self._emit(event)
@@ -342,13 +505,35 @@ class LiveExperiment:
             reason = f"does not fit the events before it ({str(error)[:200]})"
             raise CorruptFile(f"event {seq} of experiment {self.name!r} {reason}: restore a backup") from error
         self.seq = seq
-        self._count(kind)
+        self._count(kind, payload)
 
-    def _count(self, kind: str) -> None:
+    def _count(self, kind: str, payload: Payload) -> None:
         self.counts[kind] += 1
+        if isinstance(payload, events.Decided) and payload.repeat:
+            self.counts["repeat"] += 1
+        elif isinstance(payload, events.Late) and payload.reason == "assignment":
+            self.counts["unlearned"] += 1
         if kind in ENDS:
             self.ends[kind] += 1
             self._weaken_old_ends()
+        elif kind == "decided":
+            self.meter.add(self.time, 1)
+        elif isinstance(payload, events.Observations):
+            self._count_observed(payload)
+
+    def _count_observed(self, payload: events.Observations) -> None:
+        """Count decisions of edges and their ends as if each were an event."""
+        number, late = len(payload.numbers), len(payload.late)
+        rewarded = number - late - payload.values.count(None)
+        counted = {"decided": number, "rewarded": rewarded, "late": late, "expired": number - rewarded}
+        self.counts.update({kind: count for kind, count in counted.items() if count})
+        for kind in ENDS:
+            self.ends[kind] += counted[kind]
+        self._weaken_old_ends()
+        window = self.settings.reward_window or math.inf
+        delays = (min(max(0.0, self.time - decided), window) for decided in payload.decided)
+        self.meter.add(self.time, number, sum(delays))
+        self.extra += number // CHEAP
 
     def _weaken_old_ends(self) -> None:
         while self.ends["expired"] + self.ends["rewarded"] >= RECENT_ENDS:
@@ -357,11 +542,20 @@ class LiveExperiment:
     def _fold(self, id: str, payload: Payload, time: float) -> None:
         if isinstance(payload, events.Rewarded | events.Expired):
             self._close(id, payload)
+        elif isinstance(payload, events.Late):
+            if payload.reason == "assignment":  # its decision is open
+                self._close(id, events.Rewarded(value=payload.value))
         elif isinstance(payload, events.Decided):
             self.bandit.apply(msgspec.structs.replace(payload, id=payload.own or id, time=time))
             self._opened(id, payload)
         elif isinstance(payload, events.ArmAdded | events.ArmPaused | events.ArmResumed | events.ArmRetired):
             _ARM_CHANGES[type(payload)](self.bandit, payload.arm)
+            self.edges.arms = ()
+        elif isinstance(payload, events.Observations):
+            self._learn_observed(payload)
+        elif isinstance(payload, events.Allocated):
+            made = (self.seq + 1, id, _possible(payload), time, payload.valid_for, payload.decisions)
+            self.edges.allocate(Allocation(*made), payload.arms)
         elif isinstance(payload, events.Created | events.Upgraded):
             self.version = payload.version
             self.created = self.created or time
@@ -369,6 +563,23 @@ class LiveExperiment:
             self.paused = isinstance(payload, events.Paused)
         elif isinstance(payload, events.Reset):
             self._start_anew(payload.seed)
+
+    def _learn_observed(self, payload: events.Observations) -> None:
+        """Learn what edges observed, and remember that it is counted."""
+        positions, late, edges = self._positions(), set(payload.late), self.edges
+        draws = payload.draw or (0,) * len(payload.numbers)
+        arms = [positions[arm] for _, arm, _ in payload.draws]
+        ends = enumerate(zip(draws, payload.values, strict=True))
+        pulls = [
+            (arms[draw], payload.expiry if value is None or place in late else value) for place, (draw, value) in ends
+        ]
+        self.bandit.learn_pulls(pulls, payload.rule)
+        made = [
+            edges.allocations[version].seq if version in edges.allocations else 0 for version, _, _ in payload.draws
+        ]
+        lives = payload.life or (0,) * len(payload.numbers)
+        for life, number, draw in zip(lives, payload.numbers, draws, strict=True):
+            edges.count(payload.lives[life], number, made[draw])
 
     def _opened(self, id: str, payload: events.Decided) -> None:
         if payload.own:
@@ -392,6 +603,7 @@ class LiveExperiment:
                 self.bandit.retire_arm(arm)
         self._own_ids.clear()
         self._public_ids.clear()
+        self.edges = Edges()
         self.counts.clear()
         self.ends = dict.fromkeys(ENDS, 0)
         self.epoch += 1
@@ -440,6 +652,7 @@ class LiveExperiment:
             aliases=self._own_ids,
             bandit=self.bandit.to_bytes(),
             ends=self.ends,
+            edges=self.edges.save(),
         )
         content = msgspec.msgpack.encode(saved)
         seal = hashlib.sha256(content).digest()
@@ -458,13 +671,21 @@ class LiveExperiment:
         ends = self.counts if saved.ends is None else saved.ends
         self.ends = {kind: ends.get(kind, 0) for kind in ENDS}
         self._weaken_old_ends()
+        self.edges = Edges.load(saved.edges)
         self._own_ids = saved.aliases
         self._public_ids = {own: public for public, own in saved.aliases.items()}
 
     def apply_all(self, stored: Iterable[Event]) -> None:
         """Apply several events."""
+        for _ in self.applying(stored):
+            pass
+
+    def applying(self, stored: Iterable[Event]) -> Iterator[None]:
+        """Apply several events. Yields after each one that takes the time of many."""
         for event in stored:
             self.apply(event)
+            if event.kind == OBSERVED:
+                yield
 
 
 def checked_id(id: str) -> str:
@@ -478,11 +699,19 @@ def _known(propensity: float | None) -> events.Propensity:
     return "unknown" if propensity != propensity else propensity
 
 
-def _same_request(made: MadeEvent, among: tuple[str, ...] | None, arm: str | None, context: Context) -> MadeEvent:
+def _possible(made: events.Allocated) -> dict[str, float]:
+    """Return the probability of each arm that is possible."""
+    shares = zip(made.arms, made.probabilities, strict=True)
+    return {arm: share for arm, share in shares if share > 0.0}
+
+
+def _same_request(
+    made: MadeEvent, among: tuple[str, ...] | None, arm: str | None, context: Context, unit: str | None
+) -> MadeEvent:
     """Return an earlier decision, if this request is the same."""
     first: Any = made.payload
     given = first.arm if first.given else None
-    same = first.among == among and given == arm and _canonical(first.context) == _canonical(context)
+    same = (first.among, given, first.unit) == (among, arm, unit) and _canonical(first.context) == _canonical(context)
     if not same:
         raise Conflict(
             f"decision {formatted(made.event.id)} was made before with another body: use a new id for a new decision",

@@ -7,15 +7,16 @@ are not copied: people log in again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from robandit.decisions.archiving import compile_for
 from robandit.decisions.experiment import LiveExperiment
-from robandit.decisions.restoring import empty, fold, restored
+from robandit.decisions.restoring import empty, restored, state_before
 from robandit.errors import StoreError
-from robandit.storage import AuditEntry, Reader, Store, StoredExperiment
+from robandit.storage import Reader, Store, StoredExperiment
 from robandit.storage.base import Archive, Audit, Change, Create, NewEpoch, PutKey, Remove, Snapshot
-from robandit.storage.chunks import chunks
+from robandit.storage.chunks import audit_chunks, chunks
 
 
 class Moved(NamedTuple):
@@ -33,22 +34,15 @@ def move(source: Store, make_target: Callable[[], Store], tell: Callable[[int, i
 
     ``tell`` is called with the number of events that are done, and of all: each is copied, then compared.
     """
-    with source.frozen() as reader:
-        target = make_target()
-        try:
-            progress = _Progress(reader, tell)
-            for stored in reader.experiments():
-                _copy(reader, stored, target, progress)
-            _copy_rest(reader, source.next_number() - 1, target)
-            copy = target.reader()
-            try:
-                moved = _compared(reader, copy, progress)
-                _same("the number of the next experiment", source.next_number(), target.next_number())
-            finally:
-                copy.close()
-            target.publish()
-        finally:
-            target.close()
+    with source.frozen() as reader, closing(make_target()) as target:
+        progress = _Progress(reader, tell)
+        for stored in reader.experiments():
+            _copy(reader, stored, target, progress)
+        _copy_rest(reader, source.next_number() - 1, target)
+        with closing(target.reader()) as copy:
+            moved = _compared(reader, copy, progress)
+            _same("the number of the next experiment", source.next_number(), target.next_number())
+        target.publish()
     return moved
 
 
@@ -82,15 +76,8 @@ def _copy_rest(reader: Reader, last: int, target: Store) -> None:
     if last not in {0, *(each.number for each in reader.experiments())}:
         target.commit((), [Create(last, "", b"{}"), Remove(last)])  # so that it is not used again
     target.commit((), list(map(PutKey, reader.keys())))
-    for entries in _entries(reader):
+    for entries in audit_chunks(reader):
         target.commit((), [Audit(*entry[1:]) for entry in entries])
-
-
-def _entries(reader: Reader) -> Iterator[list[AuditEntry]]:
-    after = 0
-    while entries := reader.audit(after):
-        yield entries
-        after = entries[-1].seq
 
 
 # --- comparing ----------------------------------------------------------------------------------------------------------
@@ -103,7 +90,7 @@ def _compared(source: Reader, copy: Reader, progress: _Progress) -> Moved:
         _compare(source, copy, stored, progress)
     _same("the keys", source.keys(), copy.keys())
     entries = 0
-    for mine, theirs in _pairs(_entries(source), _entries(copy)):
+    for mine, theirs in _pairs(audit_chunks(source), audit_chunks(copy)):
         _same("the audit log", mine, theirs)
         entries += len(mine)
     return Moved(len(source.experiments()), progress.events, len(source.keys()), entries)
@@ -123,24 +110,15 @@ def _compare(source: Reader, copy: Reader, stored: StoredExperiment, progress: _
         theirs.apply_all(copied)
         progress.add(len(events))
     _same(f"the state of {name}", mine.snapshot().content, theirs.snapshot().content)
-    newest = [_newest(reader, stored).snapshot().content for reader in (source, copy)]
-    _same(f"the state of {name} from its snapshot", *newest)
+    compile = compile_for(stored.head - archived)
+    newest = (state_before(reader, stored, stored.head + 1, compile=compile) for reader in (source, copy))
+    _same(f"the state of {name} from its snapshot", *(state.snapshot().content for state in newest))
 
 
 def _start(reader: Reader, stored: StoredExperiment, archived: int) -> LiveExperiment:
     """Return an experiment at the beginning of what is left of its log."""
     base = reader.snapshots(stored.number)[-1:] if archived else []
     return restored(base, archived, lambda: empty(stored, compile=compile_for(stored.head - archived)))
-
-
-def _newest(reader: Reader, stored: StoredExperiment) -> LiveExperiment:
-    """Return an experiment as a server loads it."""
-    snapshots = reader.snapshots(stored.number)
-    newest = next((seq for seq, _ in snapshots), 0)
-    experiment = restored(snapshots, stored.head, lambda: empty(stored, compile=compile_for(stored.head - newest)))
-    for _ in fold(reader, experiment, stored.head):
-        pass
-    return experiment
 
 
 def _pairs(left: Iterable[list[Any]], right: Iterable[list[Any]]) -> Iterator[tuple[list[Any], list[Any]]]:

@@ -32,17 +32,7 @@ import msgspec
 
 from robandit import __version__
 from robandit.decisions import pace
-from robandit.decisions.base import (
-    LONG_TAIL,
-    MOST_WAITING,
-    NOT_STORED,
-    SNAPSHOT_EVERY,
-    Action,
-    BaseEngine,
-    T,
-    outcome,
-    removal_detail,
-)
+from robandit.decisions.base import NOT_STORED, Action, BaseEngine, T, outcome, removal_detail
 from robandit.decisions.experiment import EXPIRED_AT_ONCE, ID, LiveExperiment
 from robandit.decisions.restoring import empty, missing, restored
 from robandit.decisions.settings import NAME
@@ -109,18 +99,20 @@ class _Pace:
 
 
 class _Call:
-    """A call that waits for a turn."""
+    """Actions that wait for a turn, and then take effect one right after the other."""
 
-    weight = 1
-    """How much of a turn it takes."""
-
-    def __init__(self, action: Callable[[LiveExperiment], Any], ids: Sequence[str], closes: bool) -> None:
-        self.action = action
+    def __init__(
+        self, actions: Sequence[Action[Any] | Exception], ids: Sequence[str], closes: bool, experiment: LiveExperiment
+    ) -> None:
+        self.actions = actions
         self.ids = ids
         self.closes = closes
-        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.result: Any = None
-        self.error: BaseException | None = None
+        arms = len(experiment.bandit.arms) if len(actions) > 1 else 0
+        self.weight = min(MOST_WEIGHT, len(actions) * (1 + arms // MANY_ARMS))
+        """How much of a turn it takes."""
+        self.answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        self.results: list[Any] = []
+        self.error: Exception | None = None
 
     def unknown_ids(self, experiment: LiveExperiment) -> list[str]:
         """Return the ids whose events are not in memory, so that the log must be searched for them."""
@@ -129,41 +121,21 @@ class _Call:
 
     def take_effect(self, experiment: LiveExperiment) -> Iterator[None]:
         """Take effect. Others may have a turn where it yields."""
-        try:
-            self.result = self.action(experiment)
-        except Exception as error:
-            self.error = error
-        yield
+        self.results = []
+        for action in self.actions:
+            self.results.append(outcome(action, experiment))
+            yield
 
     def finish(self) -> None:
         """Answer the call."""
-        if self.answer.done():  # cancelled
-            return
-        if self.error is None:
-            self.answer.set_result(self.result)
-        else:
-            self.answer.set_exception(self.error)
+        if self.error is not None:
+            self.fail(self.error)
+        elif not self.answer.done():  # else it was cancelled
+            self.answer.set_result(self.results)
 
     def fail(self, error: BaseException) -> None:
         if not self.answer.done():
             self.answer.set_exception(error)
-
-
-class _Batch(_Call):
-    """Several actions that take effect one right after the other."""
-
-    def __init__(
-        self, actions: Sequence[Action[Any] | Exception], ids: Sequence[str], closes: bool, experiment: LiveExperiment
-    ) -> None:
-        super().__init__(_nothing, ids, closes)
-        self.actions = actions
-        self.weight = min(MOST_WEIGHT, len(actions) * (1 + len(experiment.bandit.arms) // MANY_ARMS))
-
-    def take_effect(self, experiment: LiveExperiment) -> Iterator[None]:
-        self.result = []
-        for action in self.actions:
-            self.result.append(outcome(action, experiment))
-            yield
 
 
 class _Line:
@@ -183,6 +155,8 @@ class _Line:
         """Whether the state has events that may not be stored. It must then be loaded again."""
         self.last: Event | None = None
         """The last event in the state, if it is known."""
+        self.snapshot = 0
+        """The event of the newest snapshot that the server knows."""
         self.following: asyncio.Task[None] | None = None
         """Applies what a pulse has told of."""
 
@@ -209,24 +183,17 @@ class Replica(BaseEngine):
         store: SharedStore,
         *,
         clock: Callable[[], float] = time.time,
-        on_commit: Callable[[Committed], object] = lambda committed: None,
         on_catalogue: Callable[[], Awaitable[object]] | None = None,
-        compile: Compile = "background",
-        most_waiting: int = MOST_WAITING,
-        snapshot_every: int = SNAPSHOT_EVERY,
+        **options: Any,
     ) -> None:
         """Start the threads that wait for the store. ``on_catalogue`` is called when keys or sessions may have changed.
 
-        ``clock`` is that of this machine.
+        ``clock`` is that of this machine, and ``options`` are those of `BaseEngine`.
         """
-        super().__init__(store)
+        super().__init__(store, **options)
         self.clock = self._clock
         self._wall = clock
-        self._on_commit = on_commit
         self._on_catalogue = on_catalogue
-        self._compile: Compile = compile
-        self._most_waiting = most_waiting
-        self._snapshot_every = snapshot_every
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="robandit-store")
         self._for_turns = ThreadPoolExecutor(MOST_WORKERS, thread_name_prefix="robandit-turn")
         """One thread for each worker: whoever has a turn can end it, although others wait for theirs, or read."""
@@ -242,10 +209,10 @@ class Replica(BaseEngine):
         self._work: _Work | None = None
         """What is being made: set while calls take effect."""
         self._waiting = 0
+        self._problem = ""
         self._offset = 0.0
         """The time of the store minus that of this machine."""
         self._catalogue = -1
-        self._problem = ""
         self._adding = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -318,9 +285,7 @@ class Replica(BaseEngine):
         head, _ = await self._in_thread(self.store.tail, number, stored.head)
         if head is None:
             raise _Gone
-        compile = self._compile
-        if compile == "background" and head - next((seq for seq, _ in snapshots), 0) > LONG_TAIL:
-            compile = "now"
+        compile = self._compile_for(snapshots, head)
         experiment = restored(snapshots, head, lambda: self._empty(stored, compile))
         while experiment.seq < head:
             present, events = await self._in_thread(self.store.tail, number, experiment.seq)
@@ -328,7 +293,8 @@ class Replica(BaseEngine):
                 raise _Gone
             if not events or events[0].seq != experiment.seq + 1:
                 raise missing(experiment, await self._archived(number))
-            experiment.apply_all(events)
+            for _ in experiment.applying(events):
+                await asyncio.sleep(0)
             await asyncio.sleep(0)
         return experiment
 
@@ -362,42 +328,40 @@ class Replica(BaseEngine):
     def waiting(self) -> int:
         return self._waiting
 
-    async def change(
-        self,
-        name: str,
-        action: Callable[[LiveExperiment], T],
-        *,
-        ids: Sequence[str] = (),
-        closes: bool = False,
-    ) -> T:
-        result: T = await self._answered(name, lambda _: _Call(action, ids, closes))
+    async def change(self, name: str, action: Action[T], *, ids: Sequence[str] = (), closes: bool = False) -> T:
+        (result,) = await self.change_all(name, [action], ids=ids, closes=closes)
+        if isinstance(result, Exception):
+            raise result
         return result
 
     async def change_all(
         self, name: str, actions: Sequence[Action[T] | Exception], *, ids: Sequence[str], closes: bool = False
     ) -> list[T | Exception]:
-        result: list[T | Exception] = await self._answered(name, lambda found: _Batch(actions, ids, closes, found))
-        return result
-
-    async def _answered(self, name: str, make: Callable[[LiveExperiment], _Call]) -> Any:
-        """Return the answer to a call. If its experiment is removed while it waits, make it once more."""
-        self._check_store()
         if self._waiting > self._most_waiting:
+            self._check_store()
             raise Overloaded(f"{self._waiting:,} calls wait for the store: send less, or try again in a second")
+
+        async def queued(experiment: LiveExperiment) -> list[T | Exception]:
+            return await self._queued(experiment, _Call(actions, ids, closes, experiment))
+
+        return await self._while_there(name, queued)
+
+    async def _while_there(self, name: str, work: Callable[[LiveExperiment], Awaitable[T]]) -> T:
+        """Return what work with an experiment returns. If the experiment is removed meanwhile, begin once more."""
+        self._check_store()
         for _ in range(2):
-            experiment = await self.present(name)
-            try:
-                return await self._queued(experiment, make(experiment))
-            except _Gone:  # perhaps it was made again
-                continue
-        raise _removed(name)
+            with suppress(_Gone):  # perhaps it was made again
+                return await work(await self.present(name))
+        raise NotFound(
+            f"there is no experiment {formatted(name)}: it was removed a moment ago", code="unknown-experiment"
+        )
 
     def _check_store(self) -> None:
         """Raise `StoreUnavailable` if the store is known to be away. The next pulse finds out when it is back."""
         if self._problem:
             raise StoreUnavailable(self._problem)
 
-    async def _queued(self, experiment: LiveExperiment, call: _Call) -> Any:
+    async def _queued(self, experiment: LiveExperiment, call: _Call) -> list[Any]:
         line = self._lines.get(experiment.number)
         if line is None:
             raise _Gone
@@ -480,7 +444,7 @@ class Replica(BaseEngine):
                 works: dict[_Line, _Work] = {}
                 pace = _Pace(lambda: self._in_turn(turn.keep))
                 for line, each in found.items():
-                    if self._lines.get(line.experiment.number) is line and self._has_caught_up(line, each):
+                    if self._lines.get(line.experiment.number) is line and await self._has_caught_up(line, each):
                         weight = sum(call.weight for work in works.values() for call in work.calls)
                         work = await self._made(line, each, turn.time, wanted[line].ids, MOST_WEIGHT - weight, pace)
                         if work is not None:
@@ -504,7 +468,7 @@ class Replica(BaseEngine):
         lines = dict.fromkeys((*self._due, *known))
         return [line for line in lines if not line.awaited and not line.ahead]
 
-    def _has_caught_up(self, line: _Line, found: Found) -> bool:
+    async def _has_caught_up(self, line: _Line, found: Found) -> bool:
         """Apply the newest events. Return whether the state is that of the log."""
         experiment = line.experiment
         if found.head is None:
@@ -512,7 +476,7 @@ class Replica(BaseEngine):
             self._fail(line, _Gone())
             return False
         try:
-            self._apply(experiment, line, found.head, found.tail)
+            await self._apply(experiment, line, found.head, found.tail)
         except Exception as error:  # other experiments go on
             self._fail(line, error)
             return False
@@ -551,7 +515,10 @@ class Replica(BaseEngine):
                             self._work = None
                             await pace.rest()
                             self._work = work
-            due = experiment.seq - found.snapshot >= self._snapshot_every and not experiment.bandit.is_broken
+            if found.snapshot != line.snapshot:
+                line.snapshot, experiment.extra = found.snapshot, 0
+            tail = experiment.seq - found.snapshot + experiment.extra
+            due = tail >= self._snapshot_every and not experiment.bandit.is_broken
             if due and work.events and not work.removed:
                 work.changes.append(experiment.snapshot())
         except _TooLong as error:  # the state is loaded again, then the other calls take effect
@@ -631,16 +598,10 @@ class Replica(BaseEngine):
                 self._forget(experiment)
                 return
 
-    async def read(self, name: str, look: Callable[[LiveExperiment], T]) -> T:
-        self._check_store()
-        for _ in range(2):
-            try:
-                return await self._look(await self.present(name), look)
-            except _Gone:
-                continue
-        raise _removed(name)
+    async def read(self, name: str, look: Action[T]) -> T:
+        return await self._while_there(name, lambda experiment: self._look(experiment, look))
 
-    async def _look(self, experiment: LiveExperiment, look: Callable[[LiveExperiment], T]) -> T:
+    async def _look(self, experiment: LiveExperiment, look: Action[T]) -> T:
         """Apply the newest events, then return what a function sees."""
         line = self._lines.get(experiment.number)
         if line is None:
@@ -656,7 +617,7 @@ class Replica(BaseEngine):
                 if not line.ahead and head < after:
                     line.ahead = True
                 elif not line.ahead and experiment.seq >= after:
-                    self._apply(experiment, line, head, tail)
+                    await self._apply(experiment, line, head, tail)
                     if experiment.seq >= head and not line.ahead:
                         return look(experiment)
             await asyncio.sleep(0)
@@ -676,8 +637,8 @@ class Replica(BaseEngine):
                 line.still.set()
                 self._unstored.discard(line)
 
-    def _apply(self, experiment: LiveExperiment, line: _Line, head: int, tail: Sequence[Event]) -> None:
-        """Apply events that follow. Some may be applied already.
+    async def _apply(self, experiment: LiveExperiment, line: _Line, head: int, tail: Sequence[Event]) -> None:
+        """Apply events that follow. Some may be applied already. Call it with the lock of the state.
 
         If some are not in the log, they were archived before this server has seen them: the state must be loaded again. The same
         holds if the last event in the state is another one in the log: a backup was restored, or a standby took over, which lacked
@@ -693,7 +654,8 @@ class Replica(BaseEngine):
             if line.ahead:
                 return
             if event.seq > experiment.seq:
-                experiment.apply(event)
+                for _ in experiment.applying((event,)):
+                    await asyncio.sleep(0)  # others have a turn
             if event.seq == experiment.seq:
                 line.last = event
 
@@ -809,7 +771,7 @@ class Replica(BaseEngine):
 
     # --- experiments ----------------------------------------------------------------------------------------------------
 
-    async def put(self, name: str, by: str, look: Callable[[LiveExperiment], T], **settings: Any) -> tuple[T, bool]:
+    async def put(self, name: str, by: str, look: Action[T], **settings: Any) -> tuple[T, bool]:
         """If another server makes one at the same moment, look again."""
         self._check_store()
         for _ in range(TRIES):
@@ -827,9 +789,8 @@ class Replica(BaseEngine):
 
     async def _make(self, name: str, by: str, settings: bytes) -> LiveExperiment:
         number = await self._in_thread(self.store.next_number)
-        experiment = self._empty(
-            StoredExperiment(number, name, 0, 0, settings), self._compile
-        )  # raises if it cannot be made
+        stored = StoredExperiment(number, name, 0, 0, settings)
+        experiment = self._empty(stored, self._compile)  # raises if it cannot be made
         self._work = work = _Work(self._clock())
         try:
             experiment.create()
@@ -882,7 +843,3 @@ async def _stored(line: _Line) -> None:
 
 def _nothing(experiment: LiveExperiment) -> None:
     """Look at nothing: the experiment has caught up."""
-
-
-def _removed(name: str) -> NotFound:
-    return NotFound(f"there is no experiment {formatted(name)}: it was removed a moment ago", code="unknown-experiment")

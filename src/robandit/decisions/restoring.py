@@ -55,7 +55,7 @@ def fold(reader: Reader, experiment: LiveExperiment, last: int) -> Iterator[None
         events = reader.events(experiment.number, experiment.seq, min(EVENTS_AT_ONCE, last - experiment.seq))
         if not events or events[0].seq != experiment.seq + 1:
             raise missing(experiment, reader.archived(experiment.number))
-        experiment.apply_all(events)
+        yield from experiment.applying(events)
         yield
 
 

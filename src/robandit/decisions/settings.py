@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, Literal
 
 import msgspec
 
 from robandit import validation
-from robandit.errors import InvalidInput, InvalidReward
+from robandit.errors import InvalidInput, InvalidReward, RobanditError
 from robandit.experiments.notation import policies_from
 from robandit.inputs import checked_reward
 from robandit.policies.base import Policy
 from robandit.policies.default import DEFAULT
+from robandit.policies.floor.floor import Floor
 
 MOST_ARMS = 1_000
 MOST_OPEN = 1_000_000
@@ -47,6 +49,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the rewards are measured in, for people."""
     fallback: str | None = None
     """The arm that is used while the store cannot be reached."""
+    sticky_for: float | None = None
+    """Seconds for which the unit of a decision, such as a user, keeps its arm."""
+
+    floor: float | None = None
+    """The share of decisions that is drawn uniformly."""
+    control: dict[str, float] | None = None
+    """The shares of all decisions that single arms get."""
 
     def first_difference(self, other: Settings) -> str | None:
         """Return the first setting that differs, with both values, for a message. None if the same request made both."""
@@ -60,7 +69,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def made_policy(self) -> Policy:
         """Return the policy."""
-        return Policy.from_dict(self.policy)
+        policy = Policy.from_dict(self.policy)
+        return _with_floor(policy, self.floor, self.control) if self.has_floor else policy
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether `made_policy` puts a floor around the policy."""
+        return self.floor is not None or self.control is not None
+
+    def inner_policy(self, made: Policy) -> Policy:
+        """Return the policy that was asked for, from one that `made_policy` returned."""
+        return made.of if self.has_floor and isinstance(made, Floor) else made
 
 
 def _as_json(value: Any) -> str:
@@ -69,11 +88,11 @@ def _as_json(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}"
 
 
-def checked_name(name: str, what: str = "name of an experiment") -> str:
+def checked_name(name: str) -> str:
     """Return the name of an experiment, if it is valid."""
     if not NAME.fullmatch(name):
         rule = f"1 to {LONGEST_NAME} of the characters A-Z a-z 0-9 . _ -, starting with a letter or a digit"
-        raise validation.invalid(what, name, rule)
+        raise validation.invalid("name of an experiment", name, rule)
     return name
 
 
@@ -98,6 +117,9 @@ def checked_settings(
     drawn: int,
     unit: str = "",
     fallback: str | None = None,
+    sticky_for: float | None = None,
+    floor: float | None = None,
+    control: dict[str, float] | None = None,
 ) -> Settings:
     """Return the settings that a request asks for. ``policy`` has the notation of specs."""
     if not 1 <= len(arms) <= MOST_ARMS:
@@ -124,10 +146,15 @@ def checked_settings(
         raise validation.invalid("unit", unit, rule)
     if fallback is not None and fallback not in names:
         raise validation.invalid("fallback", fallback, "one of the arms")
+    if sticky_for is not None:
+        sticky_for = validation.within(sticky_for, "sticky_for", SHORTEST_WINDOW, LONGEST_WINDOW)
+    chosen = _checked_policy(policy)
+    if floor is not None or control is not None:
+        _check_floor(chosen, floor, control, names)
     given = DEFAULT_OPEN if max_open is None else validation.integer(max_open, "max_open", 1, MOST_OPEN)
     return Settings(
         arms=names,
-        policy=_checked_policy(policy).to_dict(),
+        policy=chosen.to_dict(),
         minimize=minimize,
         seed=seed,
         reward_window=reward_window,
@@ -136,13 +163,42 @@ def checked_settings(
         drawn=drawn if seed is None else seed,
         unit=unit,
         fallback=fallback,
+        sticky_for=sticky_for,
+        floor=floor,
+        control=control,
     )
+
+
+def _with_floor(policy: Policy, floor: float | None, control: dict[str, float] | None) -> Floor:
+    return Floor(policy, share=math.fsum([floor or 0.0, *(control or {}).values()]), arms=control)
+
+
+def _check_floor(policy: Policy, floor: float | None, control: dict[str, float] | None, names: tuple[str, ...]) -> None:
+    """Raise `InvalidInput` if the policy cannot have this floor."""
+    if floor is not None:
+        validation.within(floor, "floor", 0.0, 1.0, open_low=True)
+    if control is not None and not control:
+        raise validation.invalid("control", control, 'arms with their shares, such as {"a": 0.05}', hint="or null")
+    for arm, share in (control or {}).items():
+        if arm not in names:
+            raise validation.invalid("control", arm, "one of the arms")
+        validation.within(share, "control", 0.0, 1.0, open_low=True)
+    total = math.fsum([floor or 0.0, *(control or {}).values()])
+    if total > 1.0:
+        raise validation.invalid("control", total, "shares that sum to at most 1, floor included")
+    try:
+        _with_floor(policy, floor, control)
+    except RobanditError as error:  # such as a policy that weights rewards
+        raise InvalidInput(str(error), parameter="floor", value=floor, rule=error.rule) from error
 
 
 def _checked_policy(notation: str | None) -> Policy:
     if notation is None:
         return DEFAULT
-    chosen = policies_from(notation)
+    try:
+        chosen = policies_from(notation)
+    except InvalidInput as error:  # about the notation, or a parameter of the policy
+        raise InvalidInput(str(error), parameter="policy", value=notation, rule=error.rule) from error
     if len(chosen) != 1:
         names = " or ".join(repr(policy) for policy in chosen[:3])
         raise validation.invalid("policy", notation, f"one policy, not {len(chosen)}", hint=f"write {names}")

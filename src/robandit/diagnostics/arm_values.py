@@ -1,12 +1,9 @@
-"""The values of one arm for the comparison of means: all values, weighted values, or a `Part`.
-
-Each form resamples its mean. It also checks that there are enough values, and computes the allowance: how much values beyond those
-seen may add to the mean. `robandit.diagnostics.resolution` explains both.
-"""
+"""The resampled mean and the allowance of one arm, from all values, weighted values, or a `Part`; see `resolution`."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -29,7 +26,6 @@ class Values:
     """All of an arm's values."""
 
     def __init__(self, values: Floats) -> None:
-        """Keep the values."""
         self.values = values
         self.source: Floats | Part = values
         self.n = len(values)
@@ -114,6 +110,15 @@ def values_of(values: Floats | Part, unit: int, weights: Floats | None = None) -
         return _Sampled(values.scaled(-unit))
     scaled = np.ldexp(values, -unit)
     return Values(scaled) if weights is None else _Weighted(scaled, weights)
+
+
+def resampled_arms(arms: Sequence[Values], seed: int) -> tuple[Floats, Floats, Floats]:
+    """Resample each arm with its own stream: one row of means and of variances per arm, and the variances of the data's means."""
+    most = min(UNITS, max(128, 16 * UNITS // len(arms)))  # so that 500 arms take two seconds
+    streams = np.random.SeedSequence(seed).spawn(len(arms))
+    drawn = [each.resampled(most, np.random.default_rng(s)) for each, s in zip(arms, streams, strict=True)]
+    means, variances, spread = map(np.array, zip(*drawn, strict=True))
+    return means, variances, spread
 
 
 def _block_means(values: Floats, most: int) -> Floats:

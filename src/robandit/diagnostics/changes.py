@@ -34,5 +34,5 @@ def changes(rewards: Mapping[Any, Any], level: float = 0.05) -> tuple[Change, ..
     arm 'moved' changed around its reward 501 of 1,000: median 1.132 -> 2.548 (p = 0.002)
     """
     given = mapping(rewards, "rewards", "a mapping from each arm to its rewards in order of time")
-    samples = {arm: sample(x, f"the sample of arm {formatted(arm)}") for arm, x in given.items()}
+    samples = {arm: sample(x, f"rewards[{formatted(arm)}]") for arm, x in given.items()}
     return changed_arms(samples, probability(level, "level"))

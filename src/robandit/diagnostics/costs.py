@@ -1,13 +1,8 @@
 """Asks whether values that are maximised are costs whose sign was forgotten.
 
-The question is asked if no value is below 0, few are 0, and most arms have a long right tail. An arm (of at least ``LEAST`` values,
-more than ``LEVELS`` different ones) has one if its 99 % quantile is
-
-- at least ``LONG`` times as far above the median as its 75 % quantile (uniform 2, normal 3.4, exponential 5.6, log-normal 9.6), and
-- at least ``SKEWED`` times as far above the median as its 1 % quantile is below it.
-
-Clicks and revenue per visitor have many zeros, ratings have few levels, and most scores between two bounds have short tails: they
-are not asked about. Order values are. They look like costs, so this is a question, not a verdict.
+The question is asked if no value is below 0, few are 0 (clicks and revenue have many zeros), and most arms have a long right tail:
+the 99 % quantile is at least ``LONG`` times as far above the median as the 75 % quantile (uniform 2, normal 3.4, exponential 5.6,
+log-normal 9.6), and at least ``SKEWED`` times as far above it as the 1 % quantile is below.
 """
 
 from __future__ import annotations

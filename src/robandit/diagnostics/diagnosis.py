@@ -38,13 +38,12 @@ class ArmDiagnosis:
 
     arm: Any
     pulls: int
-    """The number of rewards received."""
     recorded: int
     """The number of recorded rewards, below ``pulls`` if the bandit was loaded from a file without a record."""
     sampled: int
     """The size of the random sample from which the other numbers are computed."""
     zeros: float
-    """The share of zeros among the recorded rewards; NaN without rewards."""
+    """The share of zeros; NaN without rewards."""
     median: float
     left: TailIndex | None
     """Tail index below the median, with an interval that allows for bias (``method="gpd"``); None without rewards."""
@@ -57,7 +56,6 @@ class ArmDiagnosis:
     """``"active"``, ``"paused"`` or ``"retired"``."""
 
     def __repr__(self) -> str:
-        """Return one line."""
         return f"<ArmDiagnosis {self.arm!r}: {self.pulls:,} values, median {self.median:g}>"
 
 
@@ -74,8 +72,7 @@ class Diagnosis:
     contradicted: bool | None
     """Whether the leading arm's rewards contradict the assumption; None if they are too few, or no test exists."""
     advice: Recommendation
-    minimize: bool = False
-    """Whether the values are costs. All numbers have their sign; the assumption is tested on minus the costs."""
+    minimize: bool = False  # costs: all numbers have their sign; the assumption is tested on minus the costs
     changes: tuple[Alarm, ...] = ()
     """The newest alarms of the drift detector, with the names of the arms, the oldest first."""
 
@@ -89,7 +86,6 @@ class Diagnosis:
         return "\n".join([*question, *table, "", *self.remarks(), f"advice: {advice}"])
 
     def __repr__(self) -> str:
-        """Return one line; print the diagnosis for the rest."""
         return f"<Diagnosis: {counted(len(self.arms), 'arm')}, leading arm {self.leading.arm!r}; take {self.advice.policy.name}>"
 
     def _repr_html_(self) -> str:
@@ -109,7 +105,8 @@ class Diagnosis:
         lines = ["costs, minimised"] * self.minimize
         if len(self.arms) == 1:
             lines.append(f"There is one arm only, {formatted(lead.arm)}: nothing is decided yet. Add a second arm.")
-        lines += self._changes_in_words()
+        if self.changes:
+            lines += [f"changes ({GUARANTEE}):", *(f"  {change}" for change in self.changes)]
         lines.append(f"leading arm: {lead.arm!r} ({lead.pulls} {kind.many})")
         if lead.recorded < lead.pulls:
             lines.append(f"  recording began later: {lead.recorded} of them are on record")
@@ -117,12 +114,6 @@ class Diagnosis:
         if self.assumption.point == "symmetric":
             lines.append(f"  symmetry {lead.symmetry}")
         return [*lines, f"policy: {self.policy.name}", f"  {self.words()}"]
-
-    def _changes_in_words(self) -> list[str]:
-        """Return the changes, if any, below what the detector guarantees."""
-        if not self.changes:
-            return []
-        return [f"changes ({GUARANTEE}):", *(f"  {change}" for change in self.changes)]
 
     def words(self) -> str:
         """Return a sentence on whether the policy's assumption is contradicted."""

@@ -2,20 +2,17 @@
 
 Beyond a high threshold almost every law looks like a generalised Pareto law, whose shape is 1/index (Pickands 1975). The fit by
 maximum likelihood ignores the location, and its standard error is (1 + shape) / sqrt(k) for k values beyond the threshold. But a
-large k is biased, since it reaches into the bulk, and no rule finds the right k for every law. So the fit is repeated for all
-values of the side, half of them, a quarter, and so on (the rungs of a ladder):
+large k reaches into the bulk. So the fit is repeated for all values of the side, half of them, a quarter, and so on (rungs):
 
-1. **Where the shape stops changing.** The base is the largest rung that agrees with the next three, within two standard errors.
-2. **A margin for bias that cannot be seen.** The estimate is that of the rung with a quarter of the base's values. The interval
-   contains the intervals of this rung and of the next one. If the base is not the first rung, the shape changes: the light end
-   then includes a third rung, since shapes that fall are the harder case. The level of each is 1 - alpha / 2, because k was chosen
-   from the data.
-3. **Is it a power at all?** The shape of a log-normal law falls to 0, but so slowly that it looks like a power: the local shape at
-   the normal quantile z is sigma m(z) - (1 - z m(z)), with Mills' ratio m. The interval excludes an infinite index only if the
-   shapes of the rungs from the base on fall significantly less than this formula predicts (level alpha / 2).
+1. The base is the largest rung that agrees with the next three, within two standard errors.
+2. The estimate is that of the rung with a quarter of the base's values, as a margin for bias. The interval contains those of this
+   rung and of the next one; if the base is not the first rung, the light end includes a third one. The level of each is
+   1 - alpha / 2, because k was chosen from the data.
+3. The shape of a log-normal law falls to 0, but so slowly that it looks like a power: the local shape at the normal quantile z is
+   sigma m(z) - (1 - z m(z)), with Mills' ratio m. The interval excludes an infinite index only if the shapes of the rungs from the
+   base on fall significantly less than this formula predicts (level alpha / 2).
 
-The level is measured, not proved (docs/results/tail-intervals.md), and the constants below were chosen by such measurements. No
-interval can cover for all laws, since a tail may change beyond all values seen.
+The level is measured, not proved (docs/results/tail-intervals.md), and so are the constants below.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from robandit.diagnostics.study import Mean
 from robandit.errors import AssumptionWarning, InvalidInput
 from robandit.estimators import (
     Estimate,
@@ -22,7 +22,6 @@ from robandit.estimators import (
     p_robust_mean,
     sample_mean,
     truncated_mean,
-    winsorized_mean,
 )
 from robandit.estimators.estimate import moment_order
 from robandit.kernel.types import Floats
@@ -31,20 +30,9 @@ from robandit.validation import positive, probability
 SEED = 0  # of the shuffle
 
 
-@dataclass(frozen=True)
-class MeanRow:
-    """One estimator: its mean, its interval, and why one of them is missing. A missing number is NaN, a missing bound infinite."""
-
-    estimator: str
-    value: float = math.nan
-    low: float = -math.inf
-    high: float = math.inf
-    note: str = ""
-
-
 def every_mean(
     values: Floats, *, delta: float = 0.05, eps: float | None = None, u: float | None = None, v: float | None = None
-) -> list[MeanRow]:
+) -> list[Mean]:
     """Return a row for every estimator, also for those that need eps, u, v or more values.
 
     The values are shuffled, because some estimators need an order that does not depend on the values. Bounds whose assumption the
@@ -74,7 +62,6 @@ def _estimators(x: Floats, delta: float, eps: float | None, u: Any, v: Any) -> I
     limits = {} if variance is None else {"v": variance, "delta": delta}
     p = 1.0 + order
     yield "sample_mean", lambda: sample_mean(x, **limits), "", no_variance
-    yield "winsorized_mean", lambda: winsorized_mean(x), "", ""
     yield "median_of_means", lambda: median_of_means(x, delta=delta, **moment), "", no_v
     yield "adaptive_trimmed_mean", lambda: trimmed(x), "", ""
     yield "- likelihood", lambda: likelihood(x), "", ""
@@ -89,21 +76,22 @@ def _estimators(x: Floats, delta: float, eps: float | None, u: Any, v: Any) -> I
     yield "lepskii_catoni", lambda: lepskii_catoni(x, eps=order, delta=delta), no_eps, ""
 
 
-def _row(name: str, call: Callable[[], Estimate], missing: str, missing_for_bounds: str) -> MeanRow:
+def _row(name: str, call: Callable[[], Estimate], missing: str, missing_for_bounds: str) -> Mean:
     if missing:
-        return MeanRow(name, note=f"needs {missing}")
+        return Mean(name=name, value=math.nan, note=f"needs {missing}")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AssumptionWarning)
         try:
             estimate = call()
         except InvalidInput as error:  # too few values
-            return MeanRow(name, note=str(error))
+            return Mean(name=name, value=math.nan, note=str(error))
     if caught:
-        return MeanRow(name, float(estimate), note="no bound: the values contradict its assumption")
+        return Mean(name=name, value=float(estimate), note="no bound: the values contradict its assumption")
     if estimate.delta is None:
         note = f"bounds need {missing_for_bounds}" if missing_for_bounds else estimate.assumed
-        return MeanRow(name, float(estimate), note=note)
-    return MeanRow(name, float(estimate), *estimate.confidence_interval, note=estimate.assumed)
+        return Mean(name=name, value=float(estimate), note=note)
+    low, high = estimate.confidence_interval
+    return Mean(name=name, value=float(estimate), low=low, high=high, note=estimate.assumed)
 
 
 def _negated(estimate: Estimate) -> Estimate:

@@ -1,7 +1,7 @@
 """A sample of many values, with the mean of all of them and the most extreme ones on both sides.
 
-A sample of one value in a hundred misses a loss that happens once in a million, but such losses may be most of the mean. So the
-most extreme values are all kept, and each counts once. The sampled values between them, the body, represent all other values.
+A sample may miss a rare loss that is most of the mean. So the most extreme values are all kept, and each counts once. The sampled
+values between them, the body, represent all other values.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Profile:
 
     @property
     def least(self) -> float:
-        """The smallest reward. Call it only if there are any."""
+        """The smallest reward, if there are any."""
         return float(self.rewards.smallest[0] if isinstance(self.rewards, Part) else self.rewards.min())
 
     def tail(self, side: Any, method: Any = "gpd") -> TailIndex:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from textwrap import wrap
 from typing import Any, Literal
 
@@ -51,7 +50,6 @@ class Recommendation:
     """Whether the rewards are costs, if they look like costs and ``minimize`` is not set. Answer it first."""
 
     def __repr__(self) -> str:
-        """Return one line; print the recommendation for the reasons."""
         return f"<Recommendation: {self.policy.name} ({self.case}), {counted(len(self.reasons), 'reason')}>"
 
     def _repr_html_(self) -> str:
@@ -156,14 +154,7 @@ def _checked_moments(eps: Any, u: Any) -> Pair | None:
 def _checked_bounds(bounds: Any) -> Pair | None:
     if bounds is None:
         return None
-    try:  # a set has no order, and a string of two digits is not two numbers
-        ends = (
-            []
-            if isinstance(bounds, (Set, Mapping))
-            else [validation.finite(end, "bounds") for end in islice(bounds, 3)]
-        )
-    except (TypeError, InvalidInput):
-        ends = []
+    ends = validation.numbers(bounds, "bounds")
     if len(ends) != 2 or not ends[0] < ends[1] or not math.isfinite(ends[1] - ends[0]):
         rule = "two numbers in order: finite, the smaller one first"
         raise validation.invalid("bounds", bounds, rule, hint="such as (0, 1)")
@@ -179,7 +170,7 @@ def _samples(given: Any) -> dict[Any, Floats]:
         given = validation.mapping(given, "rewards", "a mapping from arm to rewards")
         if not given:
             raise validation.invalid("rewards", given, "the rewards of at least one arm")
-        return {arm: _sample(values, f"the rewards of {formatted(arm)}") for arm, values in given.items()}
+        return {arm: _sample(values, f"rewards[{formatted(arm)}]") for arm, values in given.items()}
     if isinstance(given, Law):
         raise InvalidInput(f"{formatted(given)} is one law: pass a Problem with all arms, or a sample of it")
     if hasattr(given, "diagnose"):
@@ -189,11 +180,8 @@ def _samples(given: Any) -> dict[Any, Floats]:
 
 def _sample(given: Any, name: str) -> Floats:
     values = sample(given, name)
-    beyond = np.flatnonzero(~playable(values))
-    if len(beyond):
-        place = f"{name} has {values[beyond[0]]:g} at position {beyond[0]}"
-        rule = f"must be 0 or from {SMALLEST_REWARD:g} to {LARGEST_REWARD:g} in size"
-        raise InvalidInput(f"{place}, and {rule}: rewards are squared; scale them all")
+    rule = f"0 or from {SMALLEST_REWARD:g} to {LARGEST_REWARD:g} in size"
+    validation.check_items(values, playable(values), name, rule, hint="rewards are squared; scale them all")
     return values
 
 
@@ -239,9 +227,7 @@ def advise(
         f"The {kind.many}{_of(lead)} are {kind.skewed}-skewed: {kind.assumption} is contradicted {verdict.point}: "
         f"{verdict.evidence}. {_trimmed(kind)}",
         f"Their {kind.skewed} tail: {_tail(profile, kind.skewed)}.",
-        _like_for_like(kind),
-        _hard(kind),
-        _forced(),
+        *_when_skewed(kind),
         *_cap(profile),
         "Or find eps and u with E|X|^(1+eps) <= u, and pass them.",
         *((two,) if len(np.unique(profile.values)) <= 2 else ()),
@@ -280,9 +266,7 @@ def _with_few(profile: Profile, lead: Any, missed: int) -> Recommendation:
         return _adaptive(
             f"{count}: too few to be sure which way they are skewed. But all that differ from {median:.4g} are {kind.beyond} it, "
             f"so they are probably {kind.skewed}-skewed.",
-            _like_for_like(kind),
-            _hard(kind),
-            _forced(),
+            *_when_skewed(kind),
             f"If you know an interval that contains all {many}, pass it as bounds: plain methods then suffice.",
             arm=lead,
             case=case,
@@ -343,9 +327,7 @@ def _for_problem(problem: Problem, known: Pair | None, bounds: Pair | None) -> R
         f"The best arm ({name!r}) is {kind.skewed}-skewed: {kind.assumption} about its median {median:.4g} fails: {reason}. "
         f"{_trimmed(kind)}",
         f"Its {kind.skewed} tail has the index {index:.4g}.",
-        _like_for_like(kind),
-        _hard(kind),
-        _forced(),
+        *_when_skewed(kind),
         f"Or cap the {kind.many} and pass bounds; or find eps and u with E|X|^(1+eps) <= u, and pass them.",
         arm=name,
         case=_CASES[kind.many][1],
@@ -372,25 +354,15 @@ def _trimmed(kind: Words) -> str:
     )
 
 
-def _like_for_like(kind: Words) -> str:
+def _when_skewed(kind: Words) -> tuple[str, ...]:
     return (
         f"AdaKL-UCB compares arms like for like: an arm with few {kind.many} gets credit for rare ones, far {kind.beyond} the "
         f"rest, that it cannot have seen yet. Nothing is proved; the evidence is measured, on {kind.skewed}-skewed {kind.many} "
-        "(docs/results/heavy.md)."
-    )
-
-
-def _forced() -> str:
-    return (
-        "ForceMoM() is the alternative with a guarantee. It assumes nothing and needs no parameters. But it explores on a "
-        "schedule, so its regret grows as T^(2/3) even on easy problems; its bound is in a preprint that is not peer-reviewed."
-    )
-
-
-def _hard(kind: Words) -> str:
-    return (
+        "(docs/results/heavy.md).",
         f"If most {kind.many} are 0 or tiny, and few are far {kind.beyond} the rest, the problem stays hard: no policy measured "
-        "finds the best arm in all runs (`orders` in docs/results/heavy.md)."
+        "finds the best arm in all runs (`orders` in docs/results/heavy.md).",
+        "ForceMoM() is the alternative with a guarantee. It assumes nothing and needs no parameters. But it explores on a "
+        "schedule, so its regret grows as T^(2/3) even on easy problems; its bound is in a preprint that is not peer-reviewed.",
     )
 
 

@@ -1,19 +1,13 @@
 """What recorded rewards cost or earned, as a reference for policies that are replayed on them.
 
-A record is one of two things:
+The reference of a log is the mean of all rows. A table of the reward of every arm at every time does not say which arm was chosen,
+so its reference is to choose arms at random: the mean of all arms.
 
-- A log: each row is a choice that was made, and its reward. The reference is the mean of all rows.
-- A table of the reward of every arm at every time. It does not say which arm was chosen, so nobody knows what was paid. The
-  reference is to choose arms at random: the mean of all arms.
-
-`Reference` also has, for each arm, limits of "this arm's mean minus the reference" over records of the same kind. They hold for all
-arms at once. So they also hold for every mixture of arms, even if a policy has chosen the mixture by looking at the same rows. The
-limits are those of `robandit.diagnostics.resolution` (the wider of percentile and studentised bootstrap), but without an allowance
-for values beyond those seen: a policy that meets such values changes its choices, and a replay cannot show how.
-
-- A log: arms are resampled separately, with the shares of the arms as they are. With propensities, the arm's mean is weighted and
-  the log's is not. Both are resampled independently, which makes the limits wider than necessary.
-- A table: blocks of rows are resampled, so that rewards at the same time stay paired.
+`Reference` also has, for each arm, limits of "this arm's mean minus the reference". They hold for all arms at once, and so for
+every mixture of arms, even if a policy has chosen it by looking at the same rows. They are those of
+`robandit.diagnostics.resolution`, but without an allowance for values beyond those seen: a policy that meets such values changes
+its choices, and a replay cannot show how. In a log, arms are resampled separately, with the shares as they are; with propensities,
+the arm's mean is weighted and the log's is not. In a table, blocks of rows are resampled.
 """
 
 from __future__ import annotations
@@ -23,9 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
-from robandit.diagnostics.arm_values import SEED, UNITS, Values, lower_limit, values_of
+from robandit.diagnostics.arm_values import SEED, Values, lower_limit, resampled_arms, values_of
 from robandit.diagnostics.resolution import CONFIDENCE, resampled_blocks, unit_of
 from robandit.errors import formatted
 from robandit.kernel.types import Floats
@@ -54,24 +49,13 @@ class Reference:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        limits = {name: None if (each := getattr(self, name)) is None else list(each) for name in ("below", "above")}
-        return {
-            "kind": self.kind,
-            "rows": self.rows,
-            "mean": self.mean,
-            **limits,
-            "why": self.why,
-            "column": self.column,
-            "without": self.without,
-        }
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Reference:
-        """Return the reference that `to_dict` wrote."""
-        kind: Literal["log", "random"] = "log" if data["kind"] == "log" else "random"
-        below, above = (None if data[name] is None else tuple(map(float, data[name])) for name in ("below", "above"))
-        words = str(data["why"]), str(data["column"]), str(data.get("without", ""))  # older files lack the last
-        return Reference(kind, int(data["rows"]), float(data["mean"]), below, above, *words)
+        """Return the reference that `to_dict` wrote. Files of older versions lack ``without``."""
+        return msgspec.convert(data, Reference)
 
 
 def log_reference(
@@ -83,19 +67,9 @@ def log_reference(
 ) -> Reference:
     """Return the mean of a log's rows and the limits of each arm.
 
-    Parameters
-    ----------
-    samples
-        Arm -> its rewards.
-    counts
-        Arm -> the number of its rows, if ``samples`` has only some of them.
-    weights
-        Arm -> 1 / propensity of each reward, if known. The mean of an arm is then weighted; the mean of the log is not.
-    column
-        The name of the column of the rewards.
+    ``samples`` has the rewards of each arm, ``counts`` the number of its rows if these are only some of them, and ``weights``
+    1 / propensity of each reward, if known.
 
-    Examples
-    --------
     >>> reference = log_reference({"a": np.array([1.0, 3.0]), "b": np.array([4.0, 5.0, 6.0, 5.0])})
     >>> reference.kind, reference.rows, reference.mean, reference.why
     ('log', 6, 4.0, "'a' has 2 values, 20 are needed")
@@ -112,8 +86,8 @@ def log_reference(
     if few:
         return replace(known_mean, why=few)
     level = (1.0 - CONFIDENCE) / (2 * len(arms))
-    means, variances, spread = _resampled(known, SEED)
-    log = (means, variances, spread) if weights is None else _resampled(paid, SEED + 1)
+    means, variances, spread = resampled_arms(known, SEED)
+    log = (means, variances, spread) if weights is None else resampled_arms(paid, SEED + 1)
     of_log, parts, error = shares @ log[0], shares**2 @ log[1], float(shares**2 @ log[2])
     ends = []
     for i, each in enumerate(known):
@@ -125,17 +99,7 @@ def log_reference(
 
 
 def random_reference(table: Floats, arms: Sequence[str], *, column: str = "") -> Reference:
-    """Return the mean of choosing arms of a table at random, and the limits of each arm.
-
-    Parameters
-    ----------
-    table
-        The rewards of all arms (columns) at all times (rows).
-    arms
-        The names of the arms.
-    column
-        The name of the column of the rewards.
-    """
+    """Return the mean of choosing arms at random in a table (times x arms), and the limits of each arm."""
     unit = unit_of([table])
     rows = np.ldexp(table, -unit)
     differences = rows - rows.mean(axis=1, keepdims=True)
@@ -148,14 +112,6 @@ def random_reference(table: Floats, arms: Sequence[str], *, column: str = "") ->
     means, variances, centre, spread = resampled_blocks(differences)
     of_data = zip(means, variances, centre.tolist(), spread.tolist(), strict=True)
     return _limited(known_mean, [_ends(*each, level) for each in of_data], unit)
-
-
-def _resampled(arms: Sequence[Values], seed: int) -> tuple[Floats, Floats, Floats]:
-    most = min(UNITS, max(128, 16 * UNITS // len(arms)))  # so that 500 arms take two seconds
-    streams = np.random.SeedSequence(seed).spawn(len(arms))
-    drawn = [each.resampled(most, np.random.default_rng(s)) for each, s in zip(arms, streams, strict=True)]
-    means, variances, spread = map(np.array, zip(*drawn, strict=True))
-    return means, variances, spread
 
 
 def _ends(means: Floats, variances: Floats, centre: float, spread: float, level: float) -> tuple[float, float]:

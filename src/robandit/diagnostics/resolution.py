@@ -4,11 +4,11 @@ For each rival, the lower limit of "best mean minus rival's mean" is the smaller
 
 - The percentile and the studentised limit come from 2,000 resamples. Each is reliable where the other fails: the percentile limit
   fails for arms of different skewness, the studentised limit for two arms with equally heavy tails.
-- The allowance is for values beyond the largest one seen. No resample has them, but with a heavy tail they are much of the mean.
-  Let m be the largest distance from the median among n values. With probability 1 - p, the chance of a value beyond m is at most
-  log(1/p) / n. If the tail continues with index a, such values add at most log(1/p) m a / ((a - 1) n) to the mean. The best arm's
-  left tail and the rival's right tail get an allowance, if the moment estimator's interval has an index of 2 or less. It uses
-  the estimated index, or 1.1 if that is larger, or 1.5 if a side has too few values for an estimate.
+- The allowance is for values beyond the largest one seen, which no resample has. Let m be the largest distance from the median
+  among n values. With probability 1 - p, the chance of a value beyond m is at most log(1/p) / n. If the tail continues with index
+  a, such values add at most log(1/p) m a / ((a - 1) n) to the mean. The best arm's left tail and the rival's right tail get an
+  allowance, if the moment estimator's interval has an index of 2 or less. It uses the estimated index, at least 1.1, or 1.5 if a
+  side has too few values for an estimate.
 
 Limits are simultaneous: with K arms, each has p = 0.05 / K. A wrong arm is called best only if its limit against the true best arm
 fails, and there are K - 1 such limits. One more covers a true best arm that is put above another one. So with exact limits the
@@ -16,23 +16,17 @@ chance of a false "significant" is at most 5 %, although the same data chose the
 docs/explanation/diagnose.md. No interval for a mean is right for all laws (Bahadur and Savage 1956). So the allowance also needs an
 assumption: the tail continues beyond the largest value as it was seen up to there.
 
-- Large samples: a resample draws at most 1,024 units, which are means of blocks of consecutive values. For independent values the
-  spread of the mean is the same. For values that depend on their neighbours it is more accurate.
-- A counterfactual table, with all arms' rewards at every time: rows are drawn, so that arms stay paired, in moving blocks of
-  T^(1/3) rows (longer, if that makes more than 1,024 blocks). The allowance is for the left tail of the difference.
-- Too many rewards to keep (a `Part`): the mean of all rewards is known. A resample draws each known extreme a Poisson number of
-  times, as a resample of many values does. The rest comes from the sample between them. m independent units of the sample have
-  the spread s^2 / m, and all n values have s^2 / n. A spread of the units beyond s^2 / m comes from similar neighbours and is kept.
-  Extremes are taken as independent, since their order is not known. The allowance uses them and the number of all values.
+- Large samples: a resample draws at most 1,024 units, which are means of blocks of consecutive values. This is more accurate for
+  values that depend on their neighbours, and makes no difference for others.
+- A table with all arms' rewards at every time: rows are drawn, so that arms stay paired, in moving blocks of T^(1/3) rows (longer,
+  if that makes more than 1,024 blocks). The allowance is for the left tail of the difference.
+- Too many rewards to keep (a `Part`): a resample draws each known extreme a Poisson number of times, as a resample of many values
+  does, and the rest from the sample between them, whose spread is scaled to the number of all values.
 - Weights, for logs in which an arm was drawn with known probabilities (propensities): the mean is sum(w r) / sum(w), and resamples
   draw pairs. The spread and the allowance come from the terms mean + w (r - mean) / mean(w), whose mean is the weighted mean.
 
-An arm with fewer than 20 values has no limits, so it is left out by name if at least two others can be compared. It does not count
-among the K arms. If its mean is better than that of the best arm, nothing is significant.
-
-Costs that are minimised keep their sign: the best arm then has the lowest mean, and all differences and sides change their sign.
-
-`robandit.diagnostics.arm_values` computes the resamples and the allowance of one arm.
+An arm with fewer than 20 values is left out by name if at least two others can be compared. If its mean is better than that of the
+best arm, nothing is significant. Costs that are minimised keep their sign: all differences and sides change theirs.
 """
 
 from __future__ import annotations
@@ -45,13 +39,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from robandit.diagnostics import arm_values
-from robandit.diagnostics.arm_values import LEAST, SEED, UNITS, Values, allowance, lower_limit, no_mean, values_of
+from robandit.diagnostics.arm_values import (
+    LEAST,
+    SEED,
+    UNITS,
+    Values,
+    allowance,
+    lower_limit,
+    no_mean,
+    resampled_arms,
+    values_of,
+)
 from robandit.diagnostics.part import Part
-from robandit.diagnostics.samples import floats, sample
+from robandit.diagnostics.samples import sample
 from robandit.diagnostics.words import words
 from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats
-from robandit.validation import flag, invalid, mapping
+from robandit.validation import array, flag, invalid, mapping
 from robandit.wording import counted, listed
 
 CONFIDENCE = 0.95
@@ -63,9 +67,7 @@ class Omitted(NamedTuple):
 
     arm: Any
     n: int
-    """The number of its values."""
-    mean: float
-    """The mean of its values; NaN if it has none."""
+    mean: float  # NaN without values
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Resolution:
     """The arm with the highest mean (costs: the lowest); the first one in a tie."""
     mean: float
     share: float
-    """The share of resamples in which it has the best mean. Heavy tails make it unreliable: see ``rivals``."""
+    """The share of resamples in which it has the best mean; unreliable for heavy tails."""
     others: tuple[Rival, ...]
     """All other arms, the nearest first."""
     paired: bool
@@ -114,12 +116,9 @@ class Resolution:
     resamples: int
     confidence: float
     minimize: bool = False
-    """Whether the values are costs."""
     left_out: tuple[Omitted, ...] = ()
-    """The arms that are not compared, because they have too few values."""
 
     def __repr__(self) -> str:
-        """Return one line; print it for the numbers."""
         verdict = "significant" if self.resolved else "not significant"
         return f"<Resolution: best {self.best!r}, mean {self.mean:.4g}, {verdict}>"
 
@@ -155,7 +154,6 @@ class Resolution:
         return omission({each.arm: each.n for each in self.left_out})
 
     def __str__(self) -> str:
-        """Return the result in words."""
         if not self.others:
             return f"There is one arm only, {formatted(self.best)}: nothing is decided yet. Record a second arm."
         return f"{self._verdict()} {self.omission}".strip()
@@ -234,7 +232,7 @@ def resolution(
     if weights is not None:
         weights = mapping(weights, "weights", "a mapping from every arm to its weights")
     arms = list(samples)
-    values = [x if isinstance(x, Part) else sample(x, f"the rewards of {formatted(arm)}") for arm, x in samples.items()]
+    values = [x if isinstance(x, Part) else sample(x, f"rewards[{formatted(arm)}]") for arm, x in samples.items()]
     counts = {arm: x.n if isinstance(x, Part) else len(x) for arm, x in zip(arms, values, strict=True)}
     omitted = too_few_to_compare(counts) if table is None else []  # arms of a table have equally many values
     left_out = tuple(
@@ -310,12 +308,9 @@ class _Independent:
     """Compares the best arm with each other arm. Each arm is resampled separately."""
 
     def __init__(self, arms: Sequence[Values], best: int, sign: float) -> None:
-        most = min(UNITS, max(128, 16 * UNITS // len(arms)))  # so that 500 arms take two seconds
-        streams = np.random.SeedSequence(SEED).spawn(len(arms))
-        drawn = [each.resampled(most, np.random.default_rng(s)) for each, s in zip(arms, streams, strict=True)]
         self.arms, self.best, self.sign = arms, best, sign
         self.centre = np.array([each.centre for each in arms])
-        self.means, self.variances, self.spread = map(np.array, zip(*drawn, strict=True))
+        self.means, self.variances, self.spread = resampled_arms(arms, SEED)
         self.best_allowance: tuple[float, str] | None = None
 
     def share(self) -> float:
@@ -384,7 +379,7 @@ def resampled_blocks(rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def _table(given: Any, arms: int) -> Floats:
-    rows = floats(given, "table", "give a row per time")
+    rows = array(given, "table")
     if rows.ndim != 2 or rows.shape[1] != arms or not len(rows):
         raise invalid("table", given, f"of shape (times, {arms}), a column per arm, not of shape {rows.shape}")
     if not np.isfinite(rows).all():
@@ -401,15 +396,14 @@ def _mean(values: Floats | Part, weights: Mapping[Any, Any] | None, arm: Any) ->
 def _weights(given: Any, arm: Any, values: Floats | Part) -> Floats:
     if not isinstance(given, Mapping) or arm not in given:
         raise invalid("weights", given, f"a mapping from every arm to its weights ({formatted(arm)} has none)")
-    weights = sample(given[arm], f"the weights of {formatted(arm)}")
+    name = f"weights[{formatted(arm)}]"
+    weights = sample(given[arm], name)
     if isinstance(values, Part):
         raise invalid("weights", given, f"None, since not all rewards of {formatted(arm)} are kept")
     if len(weights) != len(values):
-        raise invalid(
-            f"weights[{formatted(arm)}]", given[arm], f"one weight per reward: {len(values)}, not {len(weights)}"
-        )
+        raise invalid(name, given[arm], f"one weight per reward: {len(values)}, not {len(weights)}")
     if not weights.min() > 0.0:
-        raise invalid(f"weights[{formatted(arm)}]", weights.min(), "> 0, as one over a probability is")
+        raise invalid(name, weights.min(), "> 0, as one over a probability is")
     return weights
 
 

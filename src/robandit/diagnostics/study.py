@@ -15,12 +15,11 @@ from robandit.diagnostics.part import Part, rewards
 from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.recommend import UNDECIDED, Recommendation, advise
 from robandit.diagnostics.resolution import Resolution, limits, resolution
-from robandit.diagnostics.samples import floats
 from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, Variance, tail_path
 from robandit.diagnostics.timeline import Drift, Timeline, Verdict
 from robandit.errors import InvalidInput, NoThresholdError, formatted
 from robandit.kernel.types import Floats
-from robandit.validation import function, instance
+from robandit.validation import array, function, instance
 from robandit.wording import counted
 
 if TYPE_CHECKING:
@@ -50,41 +49,37 @@ class Mean:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tail:
-    """The tail on one side of an arm's median: the stated index, and three estimators for one k."""
+    """The tail on one side of an arm's median: the stated index, and two estimators for one k."""
 
     side: str
     stated: TailIndex
     """The index with an interval that allows for bias (``method="gpd"``). It decides the verdict."""
     hill: TailIndex
     moment: TailIndex
-    pickands: TailIndex
     paths: tuple[TailPath, ...]
     """The estimates for many k, in the same order; empty if there are too few values."""
 
     def __repr__(self) -> str:
-        """Return one line."""
         return f"<Tail: {self.side}, {self.words}>"
 
     @property
     def variance(self) -> Variance:
-        """What the interval of the stated index says of the variance on this side."""
+        """What the stated index says of the variance."""
         return self.stated.variance
 
     @property
     def words(self) -> str:
-        """The verdict of the stated index, as a phrase."""
+        """The same, as a phrase."""
         return self.stated.words
 
 
 @dataclass(frozen=True, kw_only=True)
 class Concentration:
-    """The share of the largest rewards in the sum of |reward|. All three shares are NaN if all rewards are 0."""
+    """The share of the largest one, ten and 1 % of the rewards in the sum of |reward|; NaN if all rewards are 0."""
 
     first: float
-    """The share of the largest reward."""
     ten: float
     percent: float
-    """The share of the largest 1 % of rewards; their number is rounded up."""
     exact: bool
     """Whether the shares are computed from all rewards, not from a sample."""
 
@@ -104,7 +99,6 @@ class ArmStudy:
     about_median: Nonpositivity
 
     def __repr__(self) -> str:
-        """Return one line."""
         return f"<ArmStudy {self.arm!r}: {self.n:,} values, median {self.median:g}; {self.skew}>"
 
     @property
@@ -169,7 +163,6 @@ class Study:
         return Verdict(self.resolution, self.drift)
 
     def __repr__(self) -> str:
-        """Return one line."""
         return f"<Study: {counted(len(self.arms), 'arm')}, {self.recorded.rows:,} rows; take {self.advice.policy.name}>"
 
     def _repr_html_(self) -> str:
@@ -292,7 +285,7 @@ def _rows(table: Floats | Table | None, arms: tuple[str, ...]) -> Floats | None:
     from robandit.recorded import Table
 
     if not isinstance(table, Table):
-        return None if table is None else floats(table, "table", "give a row per time")
+        return None if table is None else array(table, "table")
     if table.arms != arms:
         raise InvalidInput(f"table has the arms {formatted(table.arms)}, but the record has {formatted(arms)}")
     return table.rewards
@@ -308,9 +301,9 @@ def _arm(record: ArmRecord, profile: Profile) -> ArmStudy:
 
 def _tail(profile: Profile, side: Literal["left", "right"]) -> Tail:
     stated = profile.tail(side)
-    hill, moment, pickands = (profile.tail(side, method) for method in METHODS)
+    hill, moment = (profile.tail(side, method) for method in METHODS)
     paths = tuple(tail_path(profile.rewards, side, method, about="median") for method in METHODS)  # type: ignore[arg-type]
-    return Tail(side=side, stated=stated, hill=hill, moment=moment, pickands=pickands, paths=paths)
+    return Tail(side=side, stated=stated, hill=hill, moment=moment, paths=paths)
 
 
 def _sample_mean(record: ArmRecord, profile: Profile) -> Mean:

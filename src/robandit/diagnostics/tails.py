@@ -3,21 +3,17 @@
 ``"gpd"`` is the estimate to state: it does not depend on the zero of the values, chooses k itself, and its interval allows for bias
 (:mod:`robandit.diagnostics.exceedances`). Its coverage is measured in docs/results/tail-intervals.md.
 
-There are also three classical estimators, for one k. All use only the k largest values of a side, and estimate the shape 1/alpha. A
+There are also two classical estimators, for one k. They use only the k largest values of a side, and estimate the shape 1/alpha. A
 shape of 0 or below is a light tail, with index infinity.
 
 - ``"hill"`` (Hill 1975): the mean of log(X_(i) / X_(k+1)) over the k largest. It assumes a power tail, and is the most precise if
   this is true. For light tails it gives a finite index that grows with n. The interval is exact for a Pareto tail (a Gamma law).
 - ``"moment"`` (Dekkers, Einmahl, de Haan 1989): combines Hill's mean with the mean of squares, so that the shape may be 0 or below.
-- ``"pickands"`` (Pickands 1975): uses the k-th, 2k-th and 4k-th largest. It is invariant under shifts, but has the widest interval.
 
-With n values on the side, the default k is n^(2/3), rounded down (``"pickands"``: half of it, since it uses 4k values). This is
-the optimal rate for tails with a second-order term like that of Frechet's law (Hall 1982). Other tails need another k, which no
-rule can know: look at several k with `tail_path`. Their intervals cover chance, not the bias of a k that reaches into the bulk, nor
-that of another zero: a Pareto law has an exact power tail about 0, but not about its median. There, Hill's interval is wrong.
-
-If there are too many values to keep (a `Part`), the most extreme ones are kept and used, since the sample may have none of them.
-Then k is at most their number (``"pickands"``: a quarter of it).
+With n values on the side, the default k is n^(2/3), rounded down: the optimal rate for tails with a second-order term like that of
+Frechet's law (Hall 1982). Other tails need another k: look at several k with `tail_path`. Their intervals cover chance, not the
+bias of a k that reaches into the bulk, nor that of another zero: a Pareto law has an exact power tail about 0, but not about its
+median. If there are too many values to keep (a `Part`), k is at most the number of extremes that are kept.
 """
 
 from __future__ import annotations
@@ -36,10 +32,10 @@ from robandit.validation import choice, integer, invalid, probability
 from robandit.wording import counted
 
 LEAST = 50  # values on a side; with fewer, k is below 14 and intervals are too wide to be useful
-METHODS = ("hill", "moment", "pickands")  # those with a k, and so with a path
-Method = Literal["gpd", "hill", "moment", "pickands"]
+METHODS = ("hill", "moment")  # those with a k, and so with a path
+Method = Literal["gpd", "hill", "moment"]
+Side = Literal["left", "right"]
 Variance = Literal["light", "finite", "infinite", "undecided", "unknown"]
-REACH = {"hill": 1, "moment": 1, "pickands": 4}  # the number of largest values used, divided by k (1: k + 1 values)
 FIRST = 5  # the smallest k of a path; below it, intervals are too wide to be useful
 
 
@@ -116,7 +112,7 @@ class TailIndex:
 
 def tail_index(
     x: Any,
-    side: Literal["left", "right", "both"] = "right",
+    side: Side = "right",
     method: Method = "hill",
     k: int | None = None,
     *,
@@ -130,7 +126,7 @@ def tail_index(
     x
         Independent values, or a `Part` of them; their order does not matter.
     side
-        The values to use, as distances from ``about``: those below it, those above it, or both.
+        The values to use, as distances from ``about``: those below it, or those above it.
     method
         See the module.
     k
@@ -165,16 +161,15 @@ def tail_index(
     A. L. M. Dekkers, J. H. J. Einmahl, L. de Haan. A moment estimator for the index of an extreme-value distribution.
     Annals of Statistics 17, 1989.
 
-    J. Pickands. Statistical inference using extreme order statistics. Annals of Statistics 3, 1975.
+    J. Pickands. Statistical inference using extreme order statistics. Annals of Statistics 3, 1975 (``"gpd"``).
     """
     choice(method, "method", ("gpd", *METHODS))
     if method == "gpd" and k is not None:
         raise invalid("k", k, "None for method='gpd'", hint="it chooses k itself")
     far, point = _checked(x, side, about)
     confidence = probability(confidence, "confidence")
-    n, reach = far.n, REACH.get(method, 1)
-    most = far.most(reach)
-    place = f"off {point:.4g}" if side == "both" else f"on the {side} of {point:.4g}"
+    n = far.n
+    place = f"on the {side} of {point:.4g}"
     if k is None and n < LEAST:
         used, shape, low, high = 0, math.nan, math.nan, math.nan
         note = f"{counted(n, 'value')} {place}, {LEAST} are needed"
@@ -187,8 +182,8 @@ def tail_index(
             shape, low, high, note = _TIED if far.exact[0] == far.rest[-1] else _NONE
     else:
         hint = f"{method!r} has {n} values {place}"
-        used = min(_default_k(n, method), most) if k is None else integer(k, "k", 2, most, hint=hint)
-        shape, low, high, note = _METHODS[method](*far.top(used, reach), confidence)
+        used = min(_default_k(n), far.most) if k is None else integer(k, "k", 2, far.most, hint=hint)
+        shape, low, high, note = _METHODS[method](*far.top(used), confidence)
     index, low, high = _index(shape), _index(high), _index(low)
     return TailIndex(index, low, high, shape, used, n, side, method, confidence, note)
 
@@ -210,22 +205,13 @@ class TailPath:
     confidence: float
 
     def __repr__(self) -> str:
-        """Return one line."""
         return f"<TailPath: {len(self.k):,} values of k>"
-
-    @property
-    def spread(self) -> tuple[float, float]:
-        """The smallest and the largest index for k from half to twice the default; NaN if there is no estimate."""
-        near = (2 * self.k >= self.chosen) & (self.k <= 2 * self.chosen) & ~np.isnan(self.shape)
-        if not near.any():
-            return math.nan, math.nan
-        return _index(float(self.shape[near].max())), _index(float(self.shape[near].min()))
 
 
 def tail_path(
     x: Any,
-    side: Literal["left", "right", "both"] = "right",
-    method: Literal["hill", "moment", "pickands"] = "hill",
+    side: Side = "right",
+    method: Literal["hill", "moment"] = "hill",
     *,
     about: float | Literal["median"] = 0.0,
     confidence: float = 0.95,
@@ -244,22 +230,20 @@ def tail_path(
     --------
     >>> from robandit.laws import Pareto
     >>> path = tail_path(Pareto(tail=1.5).sample(10_000, seed=0))
-    >>> path.chosen, [round(end, 2) for end in path.spread]
-    (464, [1.46, 1.55])
+    >>> path.chosen, path.k[[0, -1]].tolist()
+    (464, [5, 5000])
     """
     choice(method, "method", METHODS)
     far, _ = _checked(x, side, about)
     confidence = probability(confidence, "confidence")
     points = integer(points, "points", 2, 10**6)
-    n, reach = far.n, REACH[method]
-    most = n // (2 if reach == 1 else reach) if n >= LEAST else 0
+    n = far.n
     chosen, ks, shapes = 0, np.empty(0, np.int64), np.empty((0, 3))
-    if most >= FIRST:
-        chosen = min(_default_k(n, method), far.most(reach))
-        ks = np.unique(np.append(np.round(np.geomspace(FIRST, most, points)).astype(np.int64), chosen))
-        ks = far.available(ks, reach)
-        tops = [far.top(k, reach) for k in ks.tolist()]
-        shapes = np.array([_METHODS[method](top, k, confidence)[:3] for top, k in tops])
+    if n >= LEAST:
+        chosen = min(_default_k(n), far.most)
+        ks = np.unique(np.append(np.round(np.geomspace(FIRST, n // 2, points)).astype(np.int64), chosen))
+        ks = ks[(ks <= far.most) | (ks * len(far.rest) >= FIRST * n)]  # those for which there are enough values
+        shapes = np.array([_METHODS[method](*far.top(k), confidence)[:3] for k in ks.tolist()])
     shape, low, high = shapes.T
     return TailPath(ks, shape, low, high, chosen, n, side, method, confidence)
 
@@ -272,16 +256,17 @@ class _Far:
     n: int  # the number of all values on the side
     rest: Floats  # the distances of the sample, in decreasing order; used if not all are known
 
-    def most(self, reach: int) -> int:
-        """Return the largest k for which all needed distances are known."""
-        return len(self.exact) // reach if reach > 1 else len(self.exact) - 1
+    @property
+    def most(self) -> int:
+        """The largest k for which all needed distances are known."""
+        return len(self.exact) - 1
 
-    def top(self, k: int, reach: int) -> tuple[Floats, int]:
-        """Return the largest distances for k, and k. If not all are known, use the sample, with k scaled to its size."""
-        if k <= self.most(reach):
-            return self.exact[: k * reach + (reach == 1)], k
+    def top(self, k: int) -> tuple[Floats, int]:
+        """Return the k + 1 largest distances, and k. If not all are known, use the sample, with k scaled to its size."""
+        if k <= self.most:
+            return self.exact[: k + 1], k
         scaled = int(k * len(self.rest) / self.n)
-        return self.rest[: scaled * reach + (reach == 1)], scaled
+        return self.rest[: scaled + 1], scaled
 
     def rungs(self) -> list[Rung]:
         """Return all values of the side, half of them, a quarter, and so on; from the sample if not all are known."""
@@ -289,28 +274,22 @@ class _Far:
         for halvings in range(self.n.bit_length()):
             k = min(self.n >> halvings, self.n - 1)
             scaled = min(k * len(self.rest) // self.n, len(self.rest) - 1)
-            if k <= self.most(1):
+            if k <= self.most:
                 rungs.append(Rung(self.exact[: k + 1], 0.5 * k / self.n))
-            elif scaled > self.most(1):  # otherwise the exact values are more
+            elif scaled > self.most:  # otherwise the exact values are more
                 rungs.append(Rung(self.rest[: scaled + 1], 0.5 * k / self.n, source=1))
         return rungs
-
-    def available(self, k: Ints, reach: int) -> Ints:
-        """Return each k for which there are enough values."""
-        return k[(k <= self.most(reach)) | (k * len(self.rest) >= FIRST * self.n)]
 
 
 def _checked(x: Any, side: str, about: Any) -> tuple[_Far, float]:
     values = x.sample if isinstance(x, Part) else sample(x)
-    choice(side, "side", ("left", "right", "both"))
+    choice(side, "side", ("left", "right"))
     about = checked_about(about)
     point = float(np.median(values)) if about == "median" else about
     if not isinstance(x, Part):
         unit = max(float(np.max(np.abs(values))), abs(point)) or 1.0
         exact = -np.sort(-_sizes(values, side, point, unit))
         return _Far(exact, len(exact), exact), point
-    if side == "both":
-        raise invalid("side", side, "'left' or 'right' for a part of the values")
     unit = max(abs(float(x.smallest[0])), abs(float(x.largest[0])), abs(point)) or 1.0
     end = x.smallest if side == "left" else x.largest
     exact, rest = (-np.sort(-_sizes(each, side, point, unit)) for each in (end, values))
@@ -321,12 +300,12 @@ def _checked(x: Any, side: str, about: Any) -> tuple[_Far, float]:
 
 def _sizes(values: Floats, side: str, point: float, unit: float) -> Floats:
     offset = values / unit - point / unit
-    size: Floats = {"left": -offset, "right": offset, "both": np.abs(offset)}[side]
+    size: Floats = -offset if side == "left" else offset
     return size[size > 0.0]
 
 
-def _default_k(n: int, method: str) -> int:
-    return int(n ** (2.0 / 3.0) + 1e-9) // (2 if method == "pickands" else 1)
+def _default_k(n: int) -> int:
+    return int(n ** (2.0 / 3.0) + 1e-9)
 
 
 def _index(shape: float) -> float:
@@ -362,18 +341,6 @@ def _moment(top: Floats, k: int, confidence: float) -> _Shape:
     return _normal(g, (1.0 - g) ** 2 * (1.0 - 2.0 * g) * inner, k, confidence)
 
 
-def _pickands(top: Floats, k: int, confidence: float) -> _Shape:
-    above, below = float(top[k - 1] - top[2 * k - 1]), float(top[2 * k - 1] - top[4 * k - 1])
-    if above <= 0.0 or below <= 0.0:
-        return _TIED if top[0] <= top[2 * k - 1] else _NONE
-    shape = math.log(above / below) / math.log(2.0)
-    shape = 0.0 if abs(shape) < 1e-9 else shape  # equal steps with rounding errors are not a heavy tail
-    # The limit of g / (2^g - 1) at 0 is 1 / log 2.
-    slope = shape / math.expm1(shape * math.log(2.0)) if shape != 0.0 else 1.0 / math.log(2.0)
-    variance = slope * slope * (2.0 ** (2.0 * shape + 1.0) + 1.0) / (2.0 * math.log(2.0)) ** 2
-    return _normal(shape, variance, k, confidence)
-
-
 def _normal(shape: float, variance: float, k: int, confidence: float) -> _Shape:
     from scipy.special import ndtri
 
@@ -381,4 +348,4 @@ def _normal(shape: float, variance: float, k: int, confidence: float) -> _Shape:
     return shape, shape - width, shape + width, ""
 
 
-_METHODS: dict[str, Any] = {"hill": _hill, "moment": _moment, "pickands": _pickands}
+_METHODS: dict[str, Any] = {"hill": _hill, "moment": _moment}

@@ -1,9 +1,8 @@
 """Rewards of all arms in order of time: which arms changed, and whether the best arm is the same before and after.
 
-`robandit.drift.record` tests each arm. The places of the changes divide the record: "before" ends at the first change, and "since"
-begins at the last one. Arms are compared in both parts, by the same method as in the whole record. If an arm changed, the whole
-record mixes several laws, and its means are not those of the present. So an answer is settled only if it also holds since the last
-change, and no other arm was significantly better before.
+`robandit.drift.record` tests each arm. "Before" ends at the first change, and "since" begins at the last one. If an arm changed,
+the whole record mixes several laws. So an answer is settled only if it also holds since the last change, and no other arm was
+significantly better before.
 """
 
 from __future__ import annotations
@@ -69,11 +68,9 @@ class Timeline:
         return cls(arms, actions, rewards.ravel(), repeated, paired=True, records=records)
 
     def __len__(self) -> int:
-        """Return the number of rewards."""
         return len(self.rewards)
 
     def __repr__(self) -> str:
-        """Return one line."""
         return f"<Timeline: {counted(len(self), 'reward')} of {counted(len(self.arms), 'arm')}>"
 
     def rows_of(self, arm: int) -> Ints:
@@ -109,10 +106,6 @@ class Timeline:
             return text
         column = "time" if self.records is None or self.records.time is None else self.records.time
         return f"{column[:200]} = {text}"
-
-    def named_place(self, row: int) -> str:
-        """Return the time of a row for a sentence, or its number if no time is known."""
-        return self.named_time(row) or self.place(row)
 
     def part(self, first: int, last: int) -> Timeline:
         """Return the rewards from one position to another, without the last."""
@@ -155,16 +148,11 @@ class Timeline:
             short,
             before=self.part(0, first).resolution(minimize=minimize),
             since=self.part(last, len(self)).resolution(minimize=minimize),
-            first=self.named_place(first),
-            last=self.named_place(last),
+            first=self.named_time(first) or self.place(first),
+            last=self.named_time(last) or self.place(last),
             recent=len(self) - last,
             rows=tuple(places),
-            where=self.where_since(last),
         )
-
-    def where_since(self, row: int) -> str:
-        """Return the option --where that reads only the rows from the time of a row on, or why not; empty if it is unknown."""
-        return "" if self.times is None or self.records is None else self.records.since(self.times[row])
 
 
 @dataclass(frozen=True)
@@ -175,7 +163,6 @@ class Drift:
     tested: int
     """The number of arms with enough rewards for the test."""
     level: float
-    """The probability of naming any arm if none changed."""
     short: int = 0
     """The number of arms with so few rewards that no change of theirs would be named."""
     before: Resolution | None = None
@@ -183,22 +170,18 @@ class Drift:
     since: Resolution | None = None
     """The comparison since the last change; None if nothing changed."""
     first: str = ""
-    """The time of the first change, or its row."""
+    """The time or the row of the first change."""
     last: str = ""
-    """The time of the last change, or its row."""
+    """The same of the last change."""
     recent: int = 0
     """The number of rewards since the last change."""
     rows: tuple[int, ...] = ()
     """The positions of the changes in the record, in the order of ``changes``."""
-    where: str = ""
-    """The option --where that reads only the rows since the last change, or why there is none; empty if it is unknown."""
 
     def __bool__(self) -> bool:
-        """Whether any arm changed."""
         return bool(self.changes)
 
     def __repr__(self) -> str:
-        """Return one line; ``lines`` has the rest."""
         return f"<Drift: {len(self.changes)} of {counted(self.tested, 'arm')} changed>"
 
     @property
@@ -224,8 +207,7 @@ class Drift:
         ordered = sorted(self.changes, key=lambda change: change.p_value)
         lines += [f"A{change.sentence(noun)[1:]}." for change in ordered[:NAMED]]  # arm ... -> Arm ...
         lines += [f"{len(ordered) - NAMED} more arms changed."] * (len(ordered) > NAMED)
-        recent = f"{RECENT}, since {self.last}: {self.where}" if self.where else f"{RECENT}."
-        return [*lines, *short, recent, WHAT_TO_DO]
+        return [*lines, *short, f"{RECENT}, since {self.last}.", WHAT_TO_DO]
 
 
 def _excludes(compared: Resolution, arm: Any) -> bool:
@@ -241,7 +223,6 @@ class Verdict:
     """None if changes were not tested."""
 
     def __repr__(self) -> str:
-        """Return one line; print the verdict for the rest."""
         return f"<Verdict: {formatted(self.whole.best)}, {self.word}>"
 
     @property
@@ -267,7 +248,6 @@ class Verdict:
         return not any(each.arm in compared for each in since.left_out)
 
     def __str__(self) -> str:
-        """Return the verdict in words."""
         drift, whole = self.drift, self.whole
         if not drift or not whole.others or drift.before is None or drift.since is None:
             return str(whole)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, kw_only=True)
-class Words:
+class Words(NamedTuple):
     """The words for rewards or for costs; sides are those of the values as given."""
 
     one: str
     many: str
-    best: str
-    """The best mean is the highest or the lowest."""
+    best: str  # the best mean is the highest or the lowest
     worse: str
-    """A worse mean is lower or higher than the best one."""
     better: str
-    top: str
-    """The best values are the largest or the smallest."""
-    allowed: str
-    """The side of a heavy tail that the assumption allows."""
-    skewed: str
-    """The side of a heavy tail that contradicts the assumption."""
-    beyond: str
-    """Where the values on the skewed side lie."""
+    top: str  # the best values are the largest or the smallest
+    allowed: str  # the side of a heavy tail that the assumption allows
+    skewed: str  # the side of a heavy tail that contradicts it
+    beyond: str  # where the values on the skewed side lie
     assumption: str
 
 

@@ -27,8 +27,6 @@ from robandit.kernel.types import Floats
 from robandit.validation import column
 from robandit.wording import compact, percent
 
-__all__ = ["GUARANTEE", "Alarm", "Summary", "difference"]
-
 GUARANTEE = f"the probability of any false alarm per arm is at most {percent(DELTA)} for any i.i.d. law"
 
 Kind = Literal["level down", "level up", "low tail", "high tail"]
@@ -44,11 +42,9 @@ _NEGATED: dict[Kind, Kind] = {
 class Summary(msgspec.Struct, frozen=True):
     """Quantiles and mean of a sample of rewards."""
 
-    low: float
-    """The 5 % quantile."""
+    low: float  # the 5 % quantile
     median: float
-    high: float
-    """The 95 % quantile."""
+    high: float  # the 95 % quantile
     mean: float
 
     @classmethod
@@ -80,9 +76,8 @@ class Alarm(msgspec.Struct, frozen=True):
     kind: Kind
     """What the winning bet was on: all rewards moved, or one tail grew."""
     before: Summary
-    """Of at most 256 rewards before the change."""
+    """Of at most 256 rewards before the change, as ``after`` is of those since."""
     after: Summary
-    """Of the rewards since the change, at most 256."""
 
     @classmethod
     def raised(cls, d: Floats, arm: int) -> Alarm:

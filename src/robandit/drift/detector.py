@@ -1,4 +1,4 @@
-"""The drift detector: one row of numbers per arm, one function that takes one reward. Published parts, put together here.
+"""The drift detector: one row of numbers per arm, one function that takes one reward.
 
 It notices that the law of an arm's rewards changed, and raises a false alarm with probability at most ``DELTA`` per arm and
 segment, whatever the law is: discrete, with many zeros, without a mean. A segment begins with the arm's first reward and with
@@ -10,8 +10,8 @@ every alarm. The only assumption is that the rewards of a segment are independen
        U = (weight of the gaps below it + theta * weight of its own gap) / weight of all gaps,    theta uniform on (0, 1).
 
    While the law does not change, the next pair falls into a gap with probability weight / total weight (Polya's urn), so the U of
-   a segment are independent and exactly uniform (conformal ranks: Vovk, Gammerman and Shafer 2005). Without v, a law with atoms
-   would give other ranks. While there are fewer than 256 pairs, the new pair itself becomes one, and all gaps weigh 1.
+   a segment are independent and exactly uniform (conformal ranks: Vovk, Gammerman and Shafer 2005). While there are fewer than 256
+   pairs, the new pair itself becomes one, and all gaps weigh 1.
 
 2. **Bets.** A bet is a function f >= 0 of U with mean 1 under uniformity, and a mean above 1 under some change. With z the normal
    quantile of U, six bets are on the level: f = exp(d z - d^2 / 2) for d = -1.6, -0.8, -0.35, 0.35, 0.8, 1.6. Six are on a tail:
@@ -22,23 +22,22 @@ every alarm. The only assumption is that the rewards of a segment are independen
 
        R_k <- (w_n + R_k) f_k(U)^(1 / tau).
 
-   The alarm is raised when the mean of the R_k reaches 1 / DELTA. The stakes of all n add up to less than 1. So the mean of the
-   R_k plus all stakes still to come is a nonnegative supermartingale that starts below 1, and by Ville's inequality it ever reaches
-   1 / DELTA with probability at most DELTA (e-detectors: Shin, Ramdas and Rinaldo 2024).
+   The alarm is raised when the mean of the R_k reaches 1 / DELTA. All stakes add up to less than 1. So the mean of the R_k plus the
+   stakes still to come is a nonnegative supermartingale that starts below 1, and by Ville's inequality it ever reaches 1 / DELTA
+   with probability at most DELTA (e-detectors: Shin, Ramdas and Rinaldo 2024).
 
-4. **Tempering.** Rewards that cluster in time (one slow hour, one busy day) are not independent, and would look like many changes.
-   So bets are raised to the power 1 / tau, where tau >= 1 says how many times more the sums of z over blocks of 16, 64 and 256
-   rewards vary than those of independent rewards: tau = max(1, 0.6 median(S_b^2 / b) / 0.455), the largest of the three sizes
-   (0.455 is the median of S_b^2 / b for independent rewards). Only past rewards enter tau, and the mean of a power 1 / tau <= 1 of
-   a bet is at most 1 (Jensen), so the bound of 3. still holds. An arm with fewer than 192 rewards takes the tau of the arm that
-   has most; before any arm has 192, tau is ``DOUBT``.
+4. **Tempering.** Rewards that cluster in time (one slow hour) would look like many changes. So bets are raised to the power
+   1 / tau, where tau >= 1 says how many times more the sums of z over blocks of 16, 64 and 256 rewards vary than those of
+   independent rewards: tau = max(1, 0.6 median(S_b^2 / b) / 0.455), the largest of the three sizes (0.455 is the median of
+   S_b^2 / b for independent rewards). Only past rewards enter tau, and the mean of a power 1 / tau <= 1 of a bet is at most 1
+   (Jensen), so the bound of 3. still holds. An arm with fewer than 192 rewards takes the tau of the arm that has most; before any
+   arm has 192, tau is ``DOUBT``.
 
 5. **Where it changed.** Each bet keeps the CUSUM of its log f. The change is estimated at the start of the present excursion of the
    winning bet's CUSUM above 0.
 
 State: an array ``(arms, WIDTH)`` of floats, all 0 at the start; the constants below are its columns. The random v and theta are
-hashes of the salt, the arm and the number of the reward. So the state is a function of the salt, the rewards and their order; arms
-depend on each other only by the tau of young arms.
+hashes of the salt, the arm and the number of the reward, so the state is a function of the salt, the rewards and their order.
 """
 
 from __future__ import annotations
@@ -52,24 +51,6 @@ from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.random import GOLDEN, mixed
 from robandit.kernel.types import Floats
 from robandit.validation import LARGEST_COUNT
-
-__all__ = [
-    "AGE",
-    "DELTA",
-    "EVIDENCE",
-    "RING",
-    "UP",
-    "WIDTH",
-    "Z",
-    "fresh",
-    "is_valid",
-    "new_state",
-    "recent",
-    "restarted",
-    "watch",
-    "watch_all",
-    "winner",
-]
 
 DELTA = 0.01  # bound of the probability of a false alarm, per arm and segment
 DOUBT = 2.0  # tau while no arm has enough rewards

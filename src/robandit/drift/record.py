@@ -1,12 +1,10 @@
 """A test whether the law of one arm changed in a record of its rewards in order of time, and where.
 
-Unlike the detector, it sees all rewards at once. It compares three series of scores before and after every time: the normal
-quantiles of the ranks (the level), and whether a reward is among the lowest 5 % or the highest 5 % (the tails). With S_k the sum of
-the first k of n standardised scores, the statistic of a series is the maximum of |S_k| / sqrt(k (n - k) / n) over k from 5 % to
-95 % of n.
+It compares three series of scores before and after every time: the normal quantiles of the ranks (the level), and whether a reward
+is among the lowest 5 % or the highest 5 % (the tails). With S_k the sum of the first k of n standardised scores, the statistic of a
+series is the maximum of |S_k| / sqrt(k (n - k) / n) over k from 5 % to 95 % of n.
 
-The p-value comes from permutations of blocks of sqrt(n) neighbours, not of single rewards: if rewards cluster in time, permuting
-single rewards would find a change nearly always. So k runs over the ends of blocks, and the statistic needs only the sums of the
+The p-value comes from permutations of blocks of sqrt(n) neighbours, because rewards cluster in time. So k runs over the ends of
 blocks. The smallest p-value of the three series is calibrated by the same permutations. The test is exact if blocks are
 exchangeable, as for independent rewards, and approximate if the dependence is short compared with a block.
 """
@@ -15,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -23,8 +20,6 @@ import numpy as np
 
 from robandit.drift.alarm import Kind, Summary, difference
 from robandit.kernel.types import Floats, Ints
-
-__all__ = ["LEAST", "Change", "Scan", "can_be_named", "changed_arms", "scan"]
 
 LEAST = 100  # rewards of an arm that is tested
 PERMUTATIONS = 999
@@ -38,12 +33,9 @@ class Scan(msgspec.Struct, frozen=True):
     """The result of the test of one arm."""
 
     p_value: float
-    position: int
-    """The number of rewards before the change, as estimated."""
+    position: int  # the estimated number of rewards before the change
     kind: Kind
-    """What is most different: the level, or one tail."""
-    grew: bool
-    """Whether a tail grew; True for a level."""
+    grew: bool  # whether a tail grew; True for a level
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -79,7 +71,7 @@ def changed_arms(rewards: Mapping[Any, Floats], level: float) -> tuple[Change, .
     Arms with fewer than `LEAST` rewards are not tested. P-values are multiplied by the number of tested arms (Bonferroni).
     """
     tested = {arm: x for arm, x in rewards.items() if len(x) >= LEAST}
-    permutations = _permutations(len(tested), level)
+    permutations = max(PERMUTATIONS, math.ceil(2 * len(tested) / level))  # so that the least p-value is small enough
     found = []
     for arm, x in tested.items():
         result = scan(x, permutations)
@@ -91,38 +83,18 @@ def changed_arms(rewards: Mapping[Any, Floats], level: float) -> tuple[Change, .
     return tuple(found)
 
 
-def _permutations(tested: int, level: float) -> int:
-    """Return a number of permutations for which the least p-value is small enough."""
-    return max(PERMUTATIONS, math.ceil(2 * tested / level))
-
-
-@cache
 def can_be_named(rewards: int, tested: int, level: float) -> bool:
-    """Return whether `changed_arms` would name an arm with this many rewards that has two levels, one in each half.
-
-    Few rewards make few blocks, and few blocks have few orders: then even the clearest change may be a coincidence.
+    """Return whether the clearest change of an arm with this many rewards would be named: few blocks have few orders.
 
     >>> can_be_named(120, 3, 0.05), can_be_named(120, 12, 0.05), can_be_named(400, 12, 0.05)
     (True, False, True)
     """
-    if rewards < LEAST:
-        return False
-    clearest = (np.arange(rewards) >= rewards // 2).astype(np.float64)
-    return scan(clearest, _permutations(tested, level)).p_value * tested <= level
+    blocks = rewards // math.ceil(math.sqrt(rewards)) if rewards else 0
+    return rewards >= LEAST and 2 * tested <= level * math.comb(blocks, blocks // 2)
 
 
 def scan(x: Floats, permutations: int = PERMUTATIONS, block: int | None = None) -> Scan:
-    """Test rewards in order of time. The same rewards give the same result.
-
-    Parameters
-    ----------
-    x
-        At least `LEAST` rewards.
-    permutations
-        The number of random permutations of the blocks.
-    block
-        The number of rewards in a block; None means sqrt(n).
-    """
+    """Test at least `LEAST` rewards, in order of time. ``block`` is the size of a block, by default sqrt(n)."""
     size = math.ceil(math.sqrt(len(x))) if block is None else block
     blocks = len(x) // size
     skipped = len(x) - blocks * size  # the oldest rewards, so that all blocks have the same size

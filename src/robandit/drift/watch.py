@@ -22,8 +22,6 @@ from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
 from robandit.validation import LARGEST_COUNT, MOST_ITEMS, array, choice, column, instance, integer, invalid
 
-__all__ = ["SavedWatch", "Watch"]
-
 LAYOUT = 1  # of the columns; a change of `robandit.drift.detector` that moves columns needs another number
 KEPT = 100  # newest alarms that a watch keeps
 
@@ -40,15 +38,8 @@ class SavedWatch(msgspec.Struct):
 class Watch:
     """A detector for each of several arms. It depends on the order of all rewards, not on how they are cut into batches.
 
-    Parameters
-    ----------
-    arms
-        The number of arms.
-    salt
-        An integer that selects the random numbers that break ties.
+    The integer ``salt`` selects the random numbers that break ties.
 
-    Examples
-    --------
     >>> watch = Watch(arms=1, salt=1)
     >>> before, after = np.random.default_rng(0).normal([[10.0], [13.0]], size=(2, 1_000))
     >>> watch.feed(0, before)

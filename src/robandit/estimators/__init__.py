@@ -1,8 +1,8 @@
 """Robust means with finite-sample confidence bounds, as functions on arrays that return an `Estimate`.
 
 All take ``x``, a sample or a batch of samples whose values lie along ``axis``; a batch gives arrays of its shape. Most take
-``delta``, 0.05 by default: their bounds hold with probability at least 1 - delta. Each docstring states the theorem, its
-assumptions and the required knowledge. `TrimmedMean`, `MedianOfMeans` and `Catoni` are the versions for streams.
+``delta``, the allowed probability that the bounds fail, 0.05 by default. Each docstring states the theorem, its
+assumptions and the required knowledge.
 """
 
 from __future__ import annotations
@@ -25,14 +25,10 @@ if TYPE_CHECKING:
     from robandit.estimators.p_robust import b_p as b_p
     from robandit.estimators.p_robust import p_robust_mean as p_robust_mean
     from robandit.estimators.sample import sample_mean as sample_mean
-    from robandit.estimators.streaming import Catoni as Catoni
-    from robandit.estimators.streaming import MedianOfMeans as MedianOfMeans
-    from robandit.estimators.streaming import TrimmedMean as TrimmedMean
     from robandit.estimators.threshold import trimmed_mean as trimmed_mean
     from robandit.estimators.threshold import trimmed_variance as trimmed_variance
     from robandit.estimators.threshold import trimming_threshold as trimming_threshold
     from robandit.estimators.truncated import truncated_mean as truncated_mean
-    from robandit.estimators.winsorized import winsorized_mean as winsorized_mean
 
 _MODULES = {
     "adaptive": ("adaptive_trimmed_mean",),
@@ -43,10 +39,8 @@ _MODULES = {
     "lepskii": ("lepskii_catoni",),
     "p_robust": ("b_p", "p_robust_mean"),
     "sample": ("sample_mean",),
-    "streaming": ("Catoni", "MedianOfMeans", "TrimmedMean"),
     "threshold": ("trimmed_mean", "trimmed_variance", "trimming_threshold"),
     "truncated": ("truncated_mean",),
-    "winsorized": ("winsorized_mean",),
 }
 _NAMES = sorted(name for names in _MODULES.values() for name in names)
 if not TYPE_CHECKING:  # a type checker reads the imports above

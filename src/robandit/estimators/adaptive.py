@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,16 +43,13 @@ def adaptive_trimmed_mean(
     """A mean trimmed at a threshold that the data choose; it needs no knowledge about the tails.
 
     Half of the sample (X') gives the threshold, the other half (X) the trimmed mean. Use it for an upper bound if large values
-    are mostly negative or symmetric: negated latencies, costs, losses, symmetric noise. Do not use it for revenue and other
-    right-skewed values: the bound then fails (give ``eps`` and ``u``, or use another estimator). If the sample contradicts the
-    assumption, an `AssumptionWarning` says so; a small sample may not show it. For a mean that is positive or far from zero, use
-    ``center="median"``. The estimate's ``threshold`` is M (about the median, if centred). `NoThresholdError` is raised if X' has
-    too few non-zero values for this delta or, with ``center``, too few values.
+    are mostly negative or symmetric: negated latencies, costs, losses. For revenue and other right-skewed values the bound fails
+    (give ``eps`` and ``u``, or use another estimator); an `AssumptionWarning` says so if the sample shows it. For a mean that is
+    positive or far from zero, use ``center="median"``. The estimate's ``threshold`` is M (about the median, if centred).
+    `NoThresholdError` is raised if X' has too few non-zero values for this delta or, with ``center``, too few values.
 
     Parameters
     ----------
-    delta
-        The allowed probability that the bounds fail.
     seed
         Sets the split into X and X'. None: values alternate, X first. The order must then not depend on the values (sorted data
         break the bound). An integer: split after a shuffle with this seed, one for the whole batch. X gets the odd value.
@@ -64,10 +61,9 @@ def adaptive_trimmed_mean(
     center
         ``"median"``: subtract the median of X' first and add it back at the end.
     warn
-        Test the sample against the assumption, and issue an `AssumptionWarning` if it contradicts it. With eps and u nothing is
-        tested. For laws that are symmetric about the point (0 or, with one peak, the median) or lie at or below it, a call warns
-        with probability at most 1 %, for a batch as for one sample. Of a long sample, at most 100,000 evenly spaced values are
-        tested. It may take several times as long as the estimate. `robandit.diagnostics.truncated_nonpositivity` is the same test.
+        Test the sample, unless eps and u are given, as `robandit.diagnostics.truncated_nonpositivity` does: at most 100,000 evenly
+        spaced values. This may take several times as long as the estimate. For laws that are symmetric about the point (0 or, with
+        one peak, the median) or lie at or below it, a call warns with probability at most 1 %, for a batch as for one sample.
 
     Guarantee
     ---------
@@ -102,7 +98,12 @@ def adaptive_trimmed_mean(
     delta = probability(delta, "delta")
     bonus = choice(bonus, "bonus", ("paper", "tight", "likelihood"))
     center = choice(center, "center", (None, "median"))
-    moment = two_sided(eps, u, bonus=(bonus, "paper"), center=(center, None))
+    moment = (moment_order(eps), positive(u, "u")) if given_pair(eps=eps, u=u) else None
+    if moment:
+        for name, value, default in (("bonus", bonus, "paper"), ("center", center, None)):
+            if value != default:
+                hint = "leave out one: eps and u belong to the two-sided bound"
+                raise invalid(name, value, f"{default!r} with eps and u", hint=hint)
     seed = valid_seed(seed)
     warn = flag(warn, "warn")
 
@@ -160,18 +161,6 @@ def _warn_if_contradicted(matrix: Floats, about: float | Literal["median"]) -> N
                 stacklevel=4,
             )
             return
-
-
-def two_sided(eps: Any, u: Any, **one_sided: tuple[Any, Any]) -> tuple[float, float] | None:
-    """Return eps and u if given, else None. Reject other values than the default for the ``one_sided`` options with them."""
-    if not given_pair(eps=eps, u=u):
-        return None
-    moment = moment_order(eps), positive(u, "u")
-    for name, (value, default) in one_sided.items():
-        if value != default:
-            hint = "leave out one: eps and u belong to the two-sided bound"
-            raise invalid(name, value, f"{default!r} with eps and u", hint=hint)
-    return moment
 
 
 def _centred(values: Floats, middle: Floats) -> Floats:

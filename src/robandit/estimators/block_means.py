@@ -21,9 +21,8 @@ def median_of_means(
 ) -> Estimate:
     """The median of the means of equal blocks: simple, fast, and equivariant to shift and scale.
 
-    Use it for a value if little is known and n is large (only delta is needed), and for bounds if a centred moment is known. Its
-    constants are large: with a known variance bound `catoni_mean` is several times narrower. Its value is biased towards the
-    median of the block means for skewed laws and small blocks.
+    Use it for a value if little is known and n is large, and for bounds if a centred moment is known. Its constants are large:
+    with a known variance bound `catoni_mean` is several times narrower. For skewed laws and small blocks it is biased.
 
     Parameters
     ----------

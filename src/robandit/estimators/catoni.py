@@ -27,8 +27,6 @@ def catoni_mean(
     ----------
     v
         A bound on the variance that you know without ``x``, such as from older data. Without one, use `adaptive_trimmed_mean`.
-    delta
-        The allowed probability that the bounds fail.
     bonus
         ``"paper"``: the width 2 sqrt(v L / n) that Robust UCB uses. ``"tight"``: Catoni's own width sqrt(2 v L / (n - 2 L)). It
         is never wider, and for large n it is narrower by a factor 1.41. The value is the same.
@@ -67,8 +65,11 @@ def catoni_mean(
         needs = f"this bound needs {least} at delta = {delta:g}"
         raise InvalidInput(f"there are {n} values, and {needs}: pass more values, {ways}")
     value = row_roots(matrix, np.full(len(matrix), tuned_alpha(n, v, level)))
-    width, assumed = lemma(n, v, level, bonus)
-    return interval(value, width, shape, delta=delta, assumed=assumed, n=n)
+    if bonus == "paper":
+        width, theorem = 2.0 * math.sqrt(v) * math.sqrt(level / n), "Lemma 3"
+    else:
+        width, theorem = math.sqrt(v) * math.sqrt(2.0 * level / (n - 2.0 * level)), "Catoni, Proposition 2.4"
+    return interval(value, width, shape, delta=delta, assumed=f"variance <= {v:g} ({theorem})", n=n)
 
 
 def least_values(level: float, bonus: str) -> int:
@@ -80,14 +81,6 @@ def tuned_alpha(n: int, v: float, level: float) -> float:
     """Return sqrt(ell / (n (v + v ell / (n - ell)))) with ell = 2 level, without a sum that overflows for a large v."""
     ell = 2.0 * level
     return math.sqrt(ell * (n - ell)) / n / math.sqrt(v)
-
-
-def lemma(n: int, v: float, level: float, bonus: str) -> tuple[float, str]:
-    """Return the width of the bound and its assumption."""
-    if bonus == "paper":
-        return 2.0 * math.sqrt(v) * math.sqrt(level / n), f"variance <= {v:g} (Lemma 3)"
-    width = math.sqrt(v) * math.sqrt(2.0 * level / (n - 2.0 * level))
-    return width, f"variance <= {v:g} (Catoni, Proposition 2.4)"
 
 
 @guided

@@ -35,8 +35,7 @@ class Estimate:
     """A robust mean and its confidence bounds: lower <= mean <= upper with probability at least 1 - delta.
 
     Both sides hold together. A side without a theorem is infinite. If both are infinite, delta is None. For a batch of samples
-    the numbers are arrays with the batch's shape. ``float(estimate)`` is the value of one sample, and ``confidence_interval`` has
-    the bounds as ``low`` and ``high``.
+    the numbers are arrays with the batch's shape. ``float(estimate)`` is the value of one sample.
 
     Examples
     --------
@@ -63,10 +62,7 @@ class Estimate:
 
     @property
     def confidence_interval(self) -> ConfidenceInterval:
-        """The bounds, as ``low`` and ``high``. An estimate without any bound raises `InvalidInput`, which says why.
-
-        The level is 1 - delta. One-sided estimates have an infinite end, as in SciPy. ``lower`` and ``upper`` never raise.
-        """
+        """The bounds, as ``low`` and ``high``. An estimate without any bound raises `InvalidInput`, which says why."""
         if self.delta is None:
             raise InvalidInput(f"this estimate has no confidence interval; it assumes {self.assumed}")
         return ConfidenceInterval(self.lower, self.upper)
@@ -87,7 +83,6 @@ class Estimate:
         return _html(self)
 
     def __repr__(self) -> str:
-        """Return one line with the value and, if there is one, the interval."""
         if np.ndim(self.value):
             return f"<Estimate of {np.shape(self.value)} samples of {self.n}: {self.assumed}>"
         if self.delta is None:
@@ -161,11 +156,7 @@ def shaped(values: Floats, shape: tuple[int, ...]) -> Number:
 
 
 def given_pair(**pair: Any) -> bool:
-    """Return whether both parameters are given (not None). Raise `InvalidInput` if only one is.
-
-    >>> given_pair(eps=0.5, u=2.0), given_pair(eps=None, u=None)
-    (True, False)
-    """
+    """Return whether both parameters are given (not None). Raise `InvalidInput` if only one is."""
     missing = [name for name, value in pair.items() if value is None]
     if len(missing) == 1:
         given = " and ".join(f"{name} = {formatted(value)}" for name, value in pair.items())
@@ -175,11 +166,7 @@ def given_pair(**pair: Any) -> bool:
 
 
 def bound_delta(delta: Any, **bound: Any) -> float | None:
-    """Return the delta of bounds that need the parameter ``bound``: 0.05 by default, and None if the parameter is None.
-
-    >>> bound_delta(None, v=4.0), bound_delta(0.1, v=4.0), bound_delta(None, v=None)
-    (0.05, 0.1, None)
-    """
+    """Return the delta of bounds that need the parameter ``bound``: 0.05 by default, and None if the parameter is None."""
     ((name, value),) = bound.items()
     if value is not None:
         return probability(0.05 if delta is None else delta, "delta")

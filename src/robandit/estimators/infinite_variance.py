@@ -29,8 +29,6 @@ def infinite_variance_catoni(
     ----------
     eps, v
         A known bound E|x - mean|^(1+eps) <= v with 0 < eps <= 1.
-    delta
-        The allowed probability that the bounds fail.
     tau0
         A free parameter > 0 of the theorem. None: the value with the narrowest bound, which depends only on n, eps and delta.
 

@@ -31,12 +31,8 @@ def lepskii_catoni(
 
     Parameters
     ----------
-    x
-        The sample. At least one value must not be zero.
     eps
         The moment of order 1 + eps is finite, 0 < eps <= 1.
-    delta
-        The allowed probability that the bounds fail.
     range_factor
         The factor A by which v^(1/(1+eps)) may differ from its estimate, up or down.
     ratio

@@ -30,7 +30,7 @@ def p_robust_mean(
     u
         A known bound E|x|^p <= u. Without it there is a value but no bound.
     delta
-        The allowed probability that the bounds fail; 0.05 if only u is given. Without u it is rejected.
+        0.05 if only u is given. Without u it is rejected.
 
     Guarantee
     ---------

@@ -4,10 +4,8 @@
 
 - It starts from the root of at most 4096 values spread over the sample, with the slope there.
 - It continues with secants inside a bracket. Near the root the sum is almost linear: three or four passes are enough.
-- For p = 2 a pass takes one logarithm for 16 values: factors are multiplied while their product stays in range.
-
-A product of 16 factors near 1 has an absolute error near 1e-16 for each. That is negligible unless every z is tiny (an alpha far
-below Catoni's). A slower pass with log1p is accurate there.
+- For p = 2 a pass takes one logarithm for 16 values, whose factors are multiplied. This is accurate unless every z is tiny (an
+  alpha far below Catoni's); then a slower pass with log1p is used.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
 SAMPLED = 4096  # values used for the start; samples of up to twice this size are used completely
-MIDDLE = 63  # values whose median is the initial guess of the start
+MIDDLE = 63  # values whose median is the initial guess of the start, which no outlier can move
 LANES = 64  # products computed side by side
 PASSES = 3000  # more than bisection needs to get from 1e308 to 5e-324
 CLOSE = 1e-13  # tolerance relative to the spread; rounding of the sum limits it
@@ -40,8 +38,11 @@ def row_roots(
     matrix: Floats, alphas: Floats, *, order: float = 2.0, factor: float = 0.5, starts: Floats | None = None
 ) -> Floats:
     """Return the root of each row with its own alpha. ``starts``, if given, are guesses within the range of the row."""
-    roots = np.full(len(matrix), math.nan) if starts is None else starts.copy()
-    scratch = np.empty(SAMPLED + MIDDLE + 2 * LANES)
+    n = matrix.shape[1]
+    count = min(n, MIDDLE)
+    spread = matrix[:, np.arange(count) * n // count]
+    roots = np.sort(spread)[:, count // 2] if starts is None else starts.copy()
+    scratch = np.empty(SAMPLED + 2 * LANES)
     _kernel(order == 2.0 and factor == 0.5)(matrix, alphas, order, factor, scratch, roots)
     if not np.isfinite(roots).all():
         row = int(np.flatnonzero(~np.isfinite(roots))[0])
@@ -62,7 +63,7 @@ def _kernel(quadratic: bool) -> Any:
 def root_rows(
     total: Any, x: Floats, alphas: Floats, order: float, factor: float, scratch: Floats, roots: Floats
 ) -> None:
-    """Replace the starts in ``roots`` (NaN if there is no start) by the root of each row."""
+    """Replace the starts in ``roots`` by the root of each row."""
     for row in range(x.shape[0]):
         roots[row] = root_of(total, x[row], alphas[row], order, factor, scratch, roots[row])
 
@@ -71,36 +72,17 @@ def root_rows(
 def root_of(total: Any, x: Floats, alpha: float, order: float, factor: float, scratch: Floats, theta: float) -> float:
     """Return the root of one sample."""
     n = x.shape[0]
-    lanes = scratch[SAMPLED + MIDDLE :]
+    lanes = scratch[SAMPLED:]
     if n <= 2 * SAMPLED:
-        if not abs(theta) < math.inf:
-            theta = middle(x, n, scratch)
         slope, size = shape_at(x, n, theta, alpha, order, factor)
         return secants(total, x, n, alpha, order, factor, theta, slope, size, lanes)
     for j in range(SAMPLED):
         scratch[j] = x[j * n // SAMPLED]
-    if not abs(theta) < math.inf:
-        theta = middle(x, n, scratch[SAMPLED:])
     slope, size = shape_at(scratch, SAMPLED, theta, alpha, order, factor)
     theta = secants(total, scratch, SAMPLED, alpha, order, factor, theta, slope, size, lanes)
     slope, size = shape_at(scratch, SAMPLED, theta, alpha, order, factor)
     ratio = n / SAMPLED
     return secants(total, x, n, alpha, order, factor, theta, slope * ratio, size * ratio, lanes)
-
-
-@out_of_line
-def middle(x: Floats, n: int, scratch: Floats) -> float:
-    """Return the median of a few values spread over the sample, a start that no outlier can move."""
-    count = min(n, MIDDLE)
-    for j in range(count):
-        value = x[j * n // count]
-        place = j
-        while place > 0 and scratch[place - 1] > value:
-            scratch[place] = scratch[place - 1]
-            place -= 1
-        scratch[place] = value
-    out: float = scratch[count // 2]
-    return out
 
 
 @out_of_line

@@ -24,7 +24,7 @@ def sample_mean(x: ArrayLike, *, delta: float | None = None, v: float | None = N
     v
         A bound on the variance. Without it there is a value but no bound.
     delta
-        The allowed probability that the bounds fail; 0.05 if only v is given. Without v it is rejected.
+        0.05 if only v is given. Without v it is rejected.
 
     Guarantee
     ---------

@@ -7,15 +7,13 @@ one pass with a short buffer of sizes above a cut-off is enough. Nearly every va
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from decimal import ROUND_UP, Context
-from functools import cache, partial, wraps
-from typing import ParamSpec
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robandit.errors import InvalidInput, NoThresholdError, formatted
+from robandit.errors import InvalidInput, NoThresholdError
 from robandit.estimators.estimate import Number, log_over, reject_non_finite, rows, shaped
 from robandit.estimators.formulas.threshold import C, above_root, threshold_root
 from robandit.estimators.row_moments import row_means, row_sds, trimmed
@@ -75,36 +73,13 @@ def trimming_threshold(x: ArrayLike, delta: float, *, c: float = C, axis: int = 
     return shaped(row_thresholds(matrix, log_over(1.0, delta), c), shape)
 
 
-Parameters = ParamSpec("Parameters")
-
-
-def _keyword_threshold(function: Callable[Parameters, Number]) -> Callable[Parameters, Number]:
-    """Reject a threshold without its name by an error that says why: SciPy's second argument is a share."""
-
-    @wraps(function)
-    def called(*args: Parameters.args, **options: Parameters.kwargs) -> Number:
-        if len(args) > 1:
-            given = formatted(args[1])
-            raise InvalidInput(
-                f"the second argument {given} has no name: write threshold={given} to trim by size, in the units of x. For SciPy's "
-                "proportion use scipy.stats.trim_mean, or winsorized_mean(x, share=...)",
-                parameter="threshold",
-                value=args[1],
-                rule="passed by name",
-            )
-        return function(*args, **options)
-
-    return called
-
-
-@_keyword_threshold
 @guided
 def trimmed_mean(x: ArrayLike, *, threshold: ArrayLike, axis: int = -1) -> Number:
     """The sum of the values up to a threshold in size, divided by the number of ALL values (equation 12).
 
-    Use it with a threshold that does not depend on the same values. Values above the threshold count as zeros, so it is not the
-    mean of the remaining values. It is not SciPy's ``trim_mean`` either, which removes a share at both ends; so that they are not
-    confused, the threshold must be named. It has no guarantee by itself: see `adaptive_trimmed_mean` and `truncated_mean`.
+    Use it with a threshold that does not depend on the same values. Values above it count as zeros, so this is not the mean of the
+    remaining values, nor SciPy's ``trim_mean``, which removes a share at both ends. It has no guarantee by itself: see
+    `adaptive_trimmed_mean` and `truncated_mean`.
 
     Parameters
     ----------
@@ -121,7 +96,6 @@ def trimmed_mean(x: ArrayLike, *, threshold: ArrayLike, axis: int = -1) -> Numbe
     return shaped(row_means(trimmed(matrix, _thresholds(threshold, shape))), shape)
 
 
-@_keyword_threshold
 @guided
 def trimmed_variance(x: ArrayLike, *, threshold: ArrayLike, axis: int = -1) -> Number:
     """The variance of a sample after values above a threshold in size are set to zero, divided by n - 1, where n counts ALL values.
@@ -183,17 +157,13 @@ def row_thresholds(matrix: Floats, level: float, c: float = C, *, parts: float =
 def _no_root(matrix: Floats, row: int, nonzero: int, a: float, c: float, parts: float) -> NoThresholdError:
     sample = f"sample {row} of the batch" if len(matrix) > 1 else "sample"
     more = f"at least {math.floor(a) + 1}" if a < math.inf else "a smaller c, as it is too large for any number of"
+    # c log(parts/delta) must be below the number of non-zero values. Round up, and away from a tie.
+    delta = Context(prec=3, rounding=ROUND_UP).create_decimal_from_float(parts * math.exp(-nonzero / c) * (1.0 + 1e-12))
+    least = f", or a delta of at least {float(delta):.3g}" if delta < 1 else ""
     return NoThresholdError(
         f"{sample} has {nonzero} non-zero values of {matrix.shape[1]}, and a threshold exists only with more than "
-        f"c log({parts:g}/delta) = {a:.6g}: pass {more} non-zero values{enough_delta(nonzero, c, parts)}"
+        f"c log({parts:g}/delta) = {a:.6g}: pass {more} non-zero values{least}"
     )
-
-
-def enough_delta(nonzero: int, c: float, parts: float, verb: str = "") -> str:
-    """Return the end of a message: the smallest delta for which this number of non-zero values is enough, if there is one."""
-    # c log(parts/delta) must be below that number. Round up, and away from a tie.
-    delta = Context(prec=3, rounding=ROUND_UP).create_decimal_from_float(parts * math.exp(-nonzero / c) * (1.0 + 1e-12))
-    return f", or {verb + ' ' if verb else ''}a delta of at least {float(delta):.3g}" if delta < 1 else ""
 
 
 def threshold_rows(x: Floats, a: float, top: int, buffer: Floats, answers: Floats) -> None:

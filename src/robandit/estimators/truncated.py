@@ -26,8 +26,6 @@ def truncated_mean(
         The sample in the order in which it was observed.
     eps, u
         A known bound E|x|^(1+eps) <= u with 0 < eps <= 1.
-    delta
-        The allowed probability that the bounds fail.
     common_threshold
         False (as published): value j is compared with ``(u j / L)^(1/(1+eps))``, so that thresholds stay the same when the sample
         grows. True: every value is compared with the last and largest threshold.

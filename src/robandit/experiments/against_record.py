@@ -19,11 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robandit import intervals
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured
 from robandit.experiments.verdicts import ENOUGH
-from robandit.intervals import CONFIDENCE, Interval, bootstrap_intervals
+from robandit.intervals import Interval, difference_intervals
 from robandit.kernel.types import Floats, Ints
 from robandit.problems import InOrder, Problem
 from robandit.wording import counted, number, share
@@ -61,7 +60,7 @@ def against_record(measured: Measured, seed: int) -> Against:
     else:
         best, paid = (np.full(len(measured.final), horizon * mean) for mean in (_best(problem), reference.mean))
     totals = best - sign * measured.final
-    better = _with_error(_interval(sign * (totals - paid)), _record_error(measured))
+    better = _with_error(difference_intervals([sign * (totals - paid)])[0], _record_error(measured))
     n = len(totals)
     versus = "better" if n >= ENOUGH and better.low > 0.0 else "worse" if n >= ENOUGH and better.high < 0.0 else ""
     return Against(reference.kind, float(paid.mean()), float(totals.mean()), *better, versus or "not significant")
@@ -140,14 +139,6 @@ def _windows(values: Floats, starts: Ints, length: int) -> Floats:
     ends = starts + length
     wrapped = np.maximum(ends - len(values), 0)
     return np.asarray(sums[np.minimum(ends, len(values))] - sums[starts] + sums[wrapped])
-
-
-def _interval(differences: Floats) -> Interval:
-    mean, low, high = bootstrap_intervals([differences])[0]
-    if len(differences) >= 2:  # for few skewed values both intervals are too narrow, on different sides
-        student = intervals.mean_interval(differences, CONFIDENCE)
-        low, high = min(low, student.low), max(high, student.high)
-    return Interval(mean, low, high)
 
 
 def _record_error(measured: Measured) -> tuple[float, float]:

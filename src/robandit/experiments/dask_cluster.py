@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from robandit.errors import EngineLost, FileError, InvalidInput, VersionSkew
-from robandit.experiments.engines import Answer, Engine, WorkersDied, installed_version, play, version_skew, versions
+from robandit.experiments.engines import Answer, installed_version, play, version_skew, versions
 from robandit.experiments.own_code import Packed, own_modules
 from robandit.experiments.plan import Plan
 from robandit.files import read, shown
@@ -41,7 +41,7 @@ IGNORE_INTERRUPT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\
 @contextmanager
 def dask_engine(
     *, scheduler: str | None = None, scheduler_file: Path | None = None, workers: int | None = None
-) -> Iterator[Engine]:
+) -> Iterator[DaskEngine]:
     """Connect to a Dask cluster, or start one on this machine, and yield an ``engine`` for `robandit.experiments.run`.
 
     Give exactly one parameter. This function needs ``robandit[cluster]``. A script that starts workers must do so below
@@ -76,15 +76,25 @@ def dask_engine(
         yield DaskEngine(client, cluster=cluster)
 
 
-class DaskEngine(Engine):
-    """An engine that plays units on a Dask cluster. It sends the plan once, and then only the numbers of units."""
+class WorkersDied(Exception):
+    """All workers that had a unit died. This may also happen to a unit that only waited on these workers."""
+
+
+class DaskEngine:
+    """An engine that plays units on a Dask cluster, of one plan at a time. The caller opens and closes it.
+
+    It sends the plan once, and then only the numbers of units.
+    """
+
+    dashboard: str | None = None
+    """Address of Dask's dashboard, if it has one."""
 
     def __init__(self, client: Any, *, cluster: Any = None) -> None:
         """Use the client. ``cluster`` is the local cluster, if we started one."""
         self._client = client
         self._address = str(client.scheduler.address)
         self._cluster = cluster
-        self.shares_cache = cluster is not None
+        self.shares_cache = cluster is not None  # then this process compiles every policy before its workers start
         self._required = versions()
         self._plan: Any = None  # the plan on the cluster
         self._bare: Plan | None = None  # a local copy of the plan, without cached properties
@@ -111,8 +121,8 @@ class DaskEngine(Engine):
         self._count += 1
         self._bare = replace(plan)
         modules = own_modules(cell.policy for cell in plan.cells)
-        # Workers need not have the modules of users: each makes them from their sources before it reads the plan.
-        sent = Packed.of(self._bare, modules, import_module("cloudpickle").dumps) if modules else self._bare
+        # Workers compare their modules with these before they read the plan.
+        sent = Packed(modules, import_module("cloudpickle").dumps(self._bare)) if modules else self._bare
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):  # recorded rewards are large
             self._plan = self._client.submit(_same, sent, key=f"{self._prefix}-plan-{self._count}", pure=False)
 
@@ -134,11 +144,11 @@ class DaskEngine(Engine):
         return answer
 
     def room(self, under_way: Mapping[Future[Answer], object]) -> int:
-        """Return the number of units that can still be submitted."""
+        """Return the number of units to submit now: just enough to keep workers busy, since the client locks each unit."""
         return PER_THREAD * sum(self._threads.values()) - len(under_way)
 
     def workers(self) -> int:
-        """Return the number of workers with the right versions."""
+        """Return the number of workers with the right versions. Raise if the cluster is lost or a worker has others."""
         if self._trouble is not None:
             raise self._trouble
         if self._client.status != "running":
@@ -148,7 +158,7 @@ class DaskEngine(Engine):
         return len(self._threads)
 
     def explain(self, error: BaseException) -> Exception | None:
-        """Return the exception that Dask's error means for the unit."""
+        """Translate Dask's error to `EngineLost`, `VersionSkew` or `WorkersDied`. Return None if the unit itself failed."""
         if isinstance(error, VersionSkew):
             return error
         if isinstance(error, _distributed().KilledWorker):
@@ -166,7 +176,7 @@ class DaskEngine(Engine):
         return self._trouble
 
     def end(self, under_way: Iterable[Future[Answer]]) -> None:
-        """Cancel the units that are not done. The cluster keeps running."""
+        """Cancel the units that are not done, without waiting for workers. The cluster keeps running."""
         if self._watch is not None:
             self._watch.cancel()
         left = [future for future in map(self._futures.get, under_way) if future is not None]

@@ -54,7 +54,7 @@ class Ledger:
     def receive(self, unit: Unit, content: bytes, seconds: float) -> None:
         """Store the part that a worker made. The part is written last, so that a unit with a part is done."""
         write_json(self._time(unit), {"seconds": seconds})
-        write_atomically(self.part(unit), content, sweep=False)
+        write_atomically(self.part(unit), content)
         self._failure(unit).unlink(missing_ok=True)
 
     def fail(self, failure: Failure) -> None:
@@ -64,11 +64,11 @@ class Ledger:
         about |= {"tries": failure.tries, "traceback": failure.traceback, "time": now}
         write_json(self._failure(unit), about)
 
-    def set_aside(self, unit: Unit) -> Path | None:
-        """Move a damaged part of the unit to another folder, log this, and return its new path; None if no part exists."""
+    def set_aside(self, unit: Unit) -> None:
+        """Move a damaged part of the unit to another folder, and log this."""
         part = self.part(unit)
         if not part.exists():
-            return None
+            return
         aside = self.folder / "damaged" / part.name
         aside.parent.mkdir(exist_ok=True)
         number = 1
@@ -77,7 +77,6 @@ class Ledger:
             aside = aside.with_name(f"{unit.key}.{number}.parquet")
         os.replace(part, aside)
         say(f"{part} is damaged: it is moved to {aside}, and its unit is played again")
-        return aside
 
     def seconds(self, unit: Unit) -> float:
         """Return the processor time of a unit, or NaN if it is unknown."""
@@ -125,8 +124,8 @@ class Ledger:
         return self.folder / "failures" / f"{unit.key}.json"
 
 
-def write_json(path: Path, data: Any, *, sweep: bool = False) -> None:
-    """Write plain data as indented JSON, atomically (`write_atomically`). By default, `Ledger.sweep` removes what is left."""
+def write_json(path: Path, data: Any) -> None:
+    """Write plain data as indented JSON, atomically."""
     text = json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     # Half a character, as in file names, is written in JSON's notation.
-    write_atomically(path, text.encode(errors="backslashreplace"), sweep=sweep)
+    write_atomically(path, text.encode(errors="backslashreplace"))

@@ -20,12 +20,13 @@ from robandit import policies, problems, suites
 from robandit.errors import InvalidInput, formatted
 from robandit.experiments import own_code
 from robandit.hints import PARAMETERS, POLICIES, close, question, unknown
-from robandit.policies import Policy, Probing, Restarting, all_policies, former
+from robandit.policies import Policy, all_policies, former
 from robandit.policies.base import is_template
+from robandit.policies.wrapping import Wrapping
 
 BUILDERS = (
-    *("bernoulli", "changing", "gaussian", "lower_bound_family", "negated_lomax"),
-    *("negated_pareto", "pareto", "stable", "student_t"),
+    *("bernoulli", "changing", "delayed", "gaussian", "lower_bound_family"),
+    *("negated_lomax", "negated_pareto", "pareto", "stable", "student_t"),
 )
 LONGEST = {"policy": 1_000, "problem": 200_000}  # characters
 MOST_ARMS = 10_000  # of a problem in this notation: to make one takes about 0.1 ms per arm
@@ -53,8 +54,8 @@ def policies_from(text: str) -> list[Policy]:
     if parameters is not None:
         return [policy_made(name, parameters)]
     if name == "all":
-        around = (Probing, Restarting)  # for problems that change; elsewhere they only add regret
-        return [policy for policy in all_policies() if policy.uses_rewards and not isinstance(policy, around)]
+        # What is added around a policy is for problems that change or for logs; elsewhere it only adds regret.
+        return [policy for policy in all_policies() if policy.uses_rewards and not isinstance(policy, Wrapping)]
     return list(policy_class(name).variants())
 
 
@@ -67,6 +68,8 @@ def problem_from(text: str) -> problems.Problem:
     2
     >>> problem_from("changing(kind='swap', problem='heavy/pareto-1.6', at=500)").changes
     (500,)
+    >>> problem_from("delayed(problem='heavy/pareto-1.6', delay='pareto(median=300)')").delay
+    delays.pareto(median=300.0, tail=1.0)
     """
     task = task_from(text)
     if task is not None:
@@ -281,12 +284,20 @@ def problem_made(name: str, parameters: Mapping[str, Any]) -> problems.Problem:
             rule = f"{name}: {key} stands for {size:,} arms, and a problem in this notation has at most {MOST_ARMS:,}"
             raise InvalidInput(f"{rule}: use fewer arms, or build the problem in Python", parameter=key, value=value)
     given = dict(parameters)
-    if name == "changing" and isinstance(given["problem"], str):
+    if name in ("changing", "delayed") and isinstance(given["problem"], str):
         given["problem"] = problem_from(given["problem"])
+    if name == "delayed" and isinstance(given["delay"], str):
+        given["delay"] = _delay_from(given["delay"])
     try:
         return build(**given)
     except (InvalidInput, ArithmeticError) as error:  # such as an integer too large for a float
         raise InvalidInput(f"{written(name, parameters)} cannot be made: {error}") from error
+
+
+def _delay_from(text: str) -> problems.delays.Delay:
+    """Return the delay that a text stands for, such as ``pareto(median=300)``."""
+    kind, parameters = _call(text, "delay", "'pareto(median=300)'", problems.delays.KINDS, {})
+    return problems.delays.Delay.from_dict({"kind": kind, **(parameters or {})})
 
 
 def parameters_of(name: str) -> dict[str, Any]:
@@ -314,6 +325,8 @@ def _literal(node: ast.expr, source: str, place: str) -> Any:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
         value = ...
+    if isinstance(value, dict) and place.endswith(": arms"):  # Floor(arms={"control": 0.05})
+        value = [list(pair) for pair in value.items()]
     if not is_plain(value):
         rule = "a number, a string, True, False, None or a list of these"
         raise InvalidInput(f"{place} is {ast.get_source_segment(source, node)}: it must be {rule}")

@@ -22,7 +22,7 @@ from robandit.policies.base import Policy, check_policy_given
 from robandit.policies.former import identity
 from robandit.problems import Problem
 from robandit.simulate.result import Result, check_problem, problem_reference
-from robandit.simulate.simulation import compiled_play, play_kernel, simulate
+from robandit.simulate.simulation import name_clash, play_kernel, simulate
 from robandit.validation import instance, integer, items_of, order, text
 from robandit.wording import counted
 
@@ -62,13 +62,8 @@ class Cell:
         """Return one line."""
         return f"<Cell: {self.label} on {self.played.name}, T = {self.played.horizon:,}>"
 
-    def compile(self) -> None:
-        """Compile the loop of the cell, or load it from the cache."""
-        horizon = self.played.horizon
-        compiled_play(self.policy.prepared(horizon), self.played.problem, horizon)
-
     def kernels(self) -> list[Kernel]:
-        """Return what `compile` compiles, for another process."""
+        """Return the loop of the cell, to be compiled by any process."""
         horizon = self.played.horizon
         return [play_kernel(self.policy.prepared(horizon), self.played.problem, horizon)]
 
@@ -149,13 +144,9 @@ class Plan:
 
     def units_of(self, cell: Cell) -> Iterator[Unit]:
         """Yield the units of one cell."""
-        size = self.unit_replications(cell)
+        size = max(1, self.unit_pulls // cell.played.horizon)
         for first in range(0, self.replications, size):
             yield Unit(cell, self.seed, first, min(size, self.replications - first))
-
-    def unit_replications(self, cell: Cell) -> int:
-        """Return the number of replications in a unit of this cell; the last unit may have fewer."""
-        return max(1, self.unit_pulls // cell.played.horizon)
 
     @property
     def combinations(self) -> tuple[Cell | LeftOut, ...]:
@@ -180,21 +171,6 @@ class Plan:
 def check_plan(plan: Any) -> None:
     """Raise `InvalidInput` unless this is a plan."""
     instance(plan, Plan, "plan", "a plan", hint="make one with planned(problems, policies, ...)")
-
-
-def name_clash(policies: Sequence[Policy]) -> tuple[int, str] | None:
-    """Return the number of the first policy that has the name of one before it, and the message; None if there is none."""
-    numbers: dict[str, int] = {}
-    for i, policy in enumerate(policies):
-        other = policies[numbers.setdefault(policy.name, i)]
-        if type(other) is not type(policy):
-            both = f"{other.tag()} and {policy.tag()} have the same name, {policy.name}"
-            return i, f'{both}: give one class another label, such as label = "{type(policy).__name__} 2"'
-        if numbers[policy.name] < i and other == policy:
-            return i, f"the policy {policy.name} is given twice: leave one out"
-        if numbers[policy.name] < i:  # names round to six digits
-            return i, f"{policy!r} and {other!r} have the same name, {policy.name}: choose values that differ more"
-    return None
 
 
 def planned(

@@ -148,17 +148,10 @@ def _told(policies: Sequence[Policy]) -> list[str]:
     moments = any({"u", "v", "kappa"}.intersection(policy.facts.knows) for policy in inner)
     ranges = any(isinstance(policy, UCBV) for policy in inner)
     notes = []
-    if moments and ranges:
-        notes.append(
-            "Policies that need moments get the moments of the record, and UCB-V gets its range. Both were unknown when the "
-            "record was made."
-        )
-    elif moments:
-        notes.append(
-            "Policies that need moments get the moments of the record, which were unknown when the record was made."
-        )
-    elif ranges:
-        notes.append("UCB-V gets the range of the record, which was unknown when the record was made.")
+    if moments:
+        notes.append("Policies that need moments get the moments of the record, which were unknown when it was made.")
+    if ranges:
+        notes.append("UCB-V gets the range of the record, which was unknown when it was made.")
     if any(isinstance(policy, UCB1) for policy in inner):
         notes.append("UCB1 assumes a range of 1.")
     return [" ".join(notes)] if notes else []
@@ -232,11 +225,7 @@ class _References:
         if source == "samples":
             return log_reference(self._samples, counts=self._samples.counts, column=column)
         assert log is not None
-        rows = {arm: log.actions == i for i, arm in enumerate(log.arms)}
-        rewards = {arm: log.rewards[where] for arm, where in rows.items()}
-        weights = None
-        if log.propensities is not None:
-            weights = {arm: 1.0 / log.propensities[where] for arm, where in rows.items()}
+        rewards, weights = _by_arm(log)
         return log_reference(rewards, weights=weights, column=column)
 
     @property
@@ -245,22 +234,29 @@ class _References:
         return [_COMPARED[kind] for kind in dict.fromkeys(each.kind for each in self._known.values())]
 
 
+def _by_arm(log: Log) -> tuple[dict[str, Floats], dict[str, Floats] | None]:
+    """Return the rewards of each arm and, if propensities are known, their weights."""
+    rows = {arm: log.actions == i for i, arm in enumerate(log.arms)}
+    rewards = {arm: log.rewards[where] for arm, where in rows.items()}
+    if log.propensities is None:
+        return rewards, None
+    return rewards, {arm: 1.0 / log.propensities[where] for arm, where in rows.items()}
+
+
 def _resolution(samples: Mapping[str, Floats], table: MaybeTable, log: Log | None, minimize: bool) -> Resolution:
     """Return whether the record shows which arm is best. Compare rewards at equal times, or weigh by propensity, if possible."""
     # Rows with bad times are dropped. This may drop all rows of an arm.
     if isinstance(table, Table) and table.arms == tuple(samples):
         return resolution(samples, table=table.rewards, minimize=minimize)
     if log is not None and log.propensities is not None:
-        rows = {arm: log.actions == i for i, arm in enumerate(log.arms)}
-        weights = {arm: 1.0 / log.propensities[where] for arm, where in rows.items()}
-        return resolution({arm: log.rewards[where] for arm, where in rows.items()}, weights=weights, minimize=minimize)
+        rewards, weights = _by_arm(log)
+        return resolution(rewards, weights=weights, minimize=minimize)
     return resolution(samples, minimize=minimize)
 
 
 def _read(records: Records, samples: Samples) -> str:
     """Return a note about the rows that were read and the rows that were skipped."""
     note = f"{records.source}: {sum(samples.counts.values()):,} {words(records.minimize).many} of {len(samples)} arms"
-    note += f", minus the column {records.reward!r}" if records.negated else ""
     note += f", the column {records.reward!r}, minimised" if records.minimize else ""
     note += f"; SKIPPED: {samples.bad}" if samples.bad.count else ""
     note += f"; {samples.filtered}" if samples.filtered is not None else ""

@@ -11,16 +11,15 @@ import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from robandit.errors import CorruptFile, EngineLost, InvalidInput, VersionSkew
-from robandit.experiments.dask_cluster import DaskEngine
-from robandit.experiments.engines import Answer, Engine, ExecutorEngine, Lapsed, Sent, WorkersDied
+from robandit.experiments.dask_cluster import DaskEngine, WorkersDied
+from robandit.experiments.engines import Answer, Lapsed, Sent
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.plan import Cell, Plan, Unit
 from robandit.experiments.results import Failure
@@ -83,7 +82,6 @@ class _Ended:
     """The way in which a run finished with a unit. "found" means that another run had played it."""
 
     how: Literal["played", "found", "busy", "failed", "stopped"]
-    damaged: Path | None = None
     retries: int = 0
 
 
@@ -108,7 +106,6 @@ class _Tally:
             self.left.update(map(id, self.owners[unit.key]))
         self.pulls_played = 0
         self.ended: Counter[str] = Counter()
-        self.damaged: list[Path] = []
         self.retries = self.held = 0
         self.workers: int | None = None
         self.uncompiled: dict[str, None] = {}
@@ -138,8 +135,6 @@ class _Tally:
         if ended.how == "played":
             self.pulls_played += unit.pulls
         self.retries += ended.retries
-        if ended.damaged is not None:
-            self.damaged.append(ended.damaged)
         for cell in self.owners[unit.key]:
             self.left[id(cell)] -= 1
             if not self.left[id(cell)]:
@@ -175,7 +170,6 @@ class RunOutcome:
     before: int  # units that were done when this run started
     elsewhere: int  # units that other runs played in the same folder meanwhile
     failed: tuple[Failure, ...]
-    damaged: tuple[Path, ...]  # new paths of damaged parts, whose units were played again
     seconds: float
 
     def __repr__(self) -> str:
@@ -184,19 +178,13 @@ class RunOutcome:
         units = f"{counted(self.done, 'unit')} played in {self.seconds:.0f} s, {self.before:,} done before"
         return f"<RunOutcome: {units}{failed}; {self.store.folder}>"
 
-    def _repr_html_(self) -> str:
-        """Return what a notebook displays: the verdict, and the table of each problem."""
-        from robandit.experiments.outcome_html import outcome_html
-
-        return outcome_html(self)
-
 
 def run(
     plan: Plan,
     folder: str | os.PathLike[str],
     *,
     threads: int | None = None,
-    engine: Executor | Engine | None = None,
+    engine: DaskEngine | None = None,
     tries: int = 3,
     command: str = "",
     spec_text: str | None = None,
@@ -220,9 +208,9 @@ def run(
     threads
         The number of threads. None: one per available core.
     engine
-        An engine to play on instead of threads: any ``concurrent.futures.Executor``, or the engine that
-        `robandit.experiments.dask_engine` yields. Its workers need no access to the folder. If the engine is lost, `EngineLost`
-        is raised, and the same call with another engine continues.
+        The engine that `robandit.experiments.dask_engine` yields, or Dask's ``client.get_executor()``, to play on instead of
+        threads. Its workers need no access to the folder. If the engine is lost, `EngineLost` is raised, and the same call with
+        another engine continues.
     tries
         The number of tries per unit.
     command
@@ -266,20 +254,18 @@ def run(
         before=len(units) - len(left),
         elsewhere=tally.ended["found"],
         failed=store.failures(),
-        damaged=tuple(tally.damaged),
         seconds=time.monotonic() - start,
     )
 
 
-def _engine_for(engine: object) -> Engine:
-    if isinstance(engine, Engine):
+def _engine_for(engine: object) -> DaskEngine:
+    if isinstance(engine, DaskEngine):
         return engine
-    if isinstance(engine, Executor):
-        distributed = sys.modules.get("distributed.cfexecutor")
-        if distributed is not None and isinstance(engine, distributed.ClientExecutor):
-            return DaskEngine(engine._client)
-        return ExecutorEngine(engine)
-    raise invalid("engine", engine, "a concurrent.futures.Executor or an engine from robandit.experiments.dask_engine")
+    distributed = sys.modules.get("distributed.cfexecutor")
+    if distributed is not None and isinstance(engine, distributed.ClientExecutor):
+        return DaskEngine(engine._client)
+    rule = "an engine from robandit.experiments.dask_engine, or Dask's client.get_executor()"
+    raise invalid("engine", engine, rule, hint="on one machine, give threads=, or dask_engine(workers=8)")
 
 
 class _Compilation:
@@ -394,7 +380,7 @@ def _attend(unit: Unit, ledger: Ledger, tries: int, stop: threading.Event, pool:
             return _Ended("busy")
         if ledger.done(unit):
             return _Ended("found")
-        damaged = ledger.set_aside(unit)
+        ledger.set_aside(unit)
         for attempt in range(1, tries + 1):
             if stop.is_set():
                 return _Ended("stopped")
@@ -407,28 +393,21 @@ def _attend(unit: Unit, ledger: Ledger, tries: int, stop: threading.Event, pool:
                     ledger.fail(Failure(unit, tries, traceback.format_exc()))
             else:
                 ledger.keep(unit, result)  # not in the try block: an error of the disk ends the run
-                return _Ended("played", damaged, attempt - 1)
-    return _Ended("failed", damaged, tries - 1)
-
-
-@dataclass
-class _UnderWay:
-    number: int
-    lock: ExitStack
-    damaged: Path | None
+                return _Ended("played", attempt - 1)
+    return _Ended("failed", tries - 1)
 
 
 class _Dispatch:
     """A run on an engine. Units are identified by their numbers in the plan."""
 
-    def __init__(self, engine: Engine, store: Store, tries: int, tally: _Tally) -> None:
+    def __init__(self, engine: DaskEngine, store: Store, tries: int, tally: _Tally) -> None:
         self.engine, self.tries, self.tally = engine, tries, tally
         self.plan, self.ledger = store.plan, store.ledger
         self.most = _most_locks()
         self.waiting: deque[int] = deque()
         self.busy: list[int] = []  # units locked by other runs
         self.failed: Counter[int] = Counter()
-        self.under_way: dict[Future[Answer], _UnderWay] = {}
+        self.under_way: dict[Future[Answer], tuple[int, ExitStack]] = {}  # numbers of units and their locks
         self.events: queue.SimpleQueue[Future[Answer] | str] = queue.SimpleQueue()  # as in `_play`
 
     def play(self, todo: Mapping[int, Unit]) -> None:
@@ -448,8 +427,8 @@ class _Dispatch:
             finally:
                 # After a failure or Ctrl-C no unit starts. Workers finish their units, but the run does not wait for them.
                 self.engine.end(self.under_way)
-                for each in self.under_way.values():
-                    each.lock.close()
+                for _, lock in self.under_way.values():
+                    lock.close()
 
     def _fill(self) -> None:
         self.tally.workers = self.engine.workers()
@@ -472,31 +451,29 @@ class _Dispatch:
             if self.ledger.done(unit):
                 self.tally.add(unit, _Ended("found"))
                 return False
-            damaged = self.ledger.set_aside(unit)
+            self.ledger.set_aside(unit)
             future = self.engine.submit(number)
-            self.under_way[future] = _UnderWay(number, stack.pop_all(), damaged)
+            self.under_way[future] = number, stack.pop_all()
         future.add_done_callback(self.events.put)
         return True
 
     def _take(self, future: Future[Answer]) -> None:
         """Store the answer of a unit, or try the unit again, or record its failure."""
-        each = self.under_way.pop(future)
-        unit = self.plan.units[each.number]
-        with each.lock:
+        number, lock = self.under_way.pop(future)
+        unit = self.plan.units[number]
+        with lock:
             answer, died = self._answer(future)
             if isinstance(answer, Sent):
                 self.ledger.receive(unit, answer.content, answer.seconds)
-                self.tally.add(unit, _Ended("played", each.damaged))
+                self.tally.add(unit, _Ended("played"))
                 return
-            self.failed[each.number] += 1
-            if self.failed[each.number] >= (min(DEATHS, self.tries) if died else self.tries):
-                self.ledger.fail(Failure(unit, self.failed[each.number], answer.traceback))
-                self.tally.add(unit, _Ended("failed", each.damaged))
+            self.failed[number] += 1
+            if self.failed[number] >= (min(DEATHS, self.tries) if died else self.tries):
+                self.ledger.fail(Failure(unit, self.failed[number], answer.traceback))
+                self.tally.add(unit, _Ended("failed"))
                 return
             self.tally.retries += 1
-            if each.damaged is not None:
-                self.tally.damaged.append(each.damaged)
-            self.waiting.append(each.number)  # the last, with few other units on its worker
+            self.waiting.append(number)  # the last, with few other units on its worker
 
     def _answer(self, future: Future[Answer]) -> tuple[Answer, bool]:
         """Return the answer for a unit, and whether its workers died. Raise errors that the unit did not cause."""

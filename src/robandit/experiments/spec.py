@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
-import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -15,11 +13,12 @@ import msgspec
 
 from robandit.errors import CorruptFile, FileError, InvalidInput, NewerFile, formatted
 from robandit.experiments import spec_entries as entries
-from robandit.experiments.plan import MOST_REPLICATIONS, LeftOut, Plan, Played, name_clash, planned
+from robandit.experiments.plan import MOST_REPLICATIONS, Plan, Played, planned
 from robandit.experiments.spec_entries import RULES, VERSION, Misplaced, PolicyEntry, ProblemEntry, misplaced
 from robandit.files import named, read, shown
 from robandit.policies import Policy
 from robandit.problems import Problem
+from robandit.simulate.simulation import name_clash
 from robandit.validation import LARGEST_INTEGER, items_of, order
 from robandit.validation import text as valid_text
 from robandit.wording import counted
@@ -52,8 +51,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     name
         The title of the experiment.
     imports
-        Names of modules with policies of your own, which are then written ``mine:CapUCB(cap=3)``. `read_spec` searches them first
-        next to the spec, and ``Spec`` in the current folder. Importing a module runs its code.
+        Names of modules with policies of your own, which are then written ``mine:CapUCB(cap=3)``. `read_spec` searches them next
+        to the spec, and ``Spec`` in the current folder. Importing a module runs its code.
     version
         The version of the format.
 
@@ -133,43 +132,6 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """Return the plan: each policy on each problem for each horizon, with exactly the parameters that it must know."""
         return planned(self.played(), self.chosen(), replications=self.replications, seed=self.seed, eps=self.eps)
 
-    def to_toml(self) -> str:
-        """Return a TOML text that reads back equal. Defaults are omitted, except version, name, seed and replications.
-
-        >>> print(Spec(policies=("UCB1",), suites=("heavy",)).to_toml())
-        version = 1
-        name = "experiment"
-        seed = 1
-        replications = 50
-        suites = ["heavy"]
-        policies = [
-            "UCB1",
-        ]
-        """
-        data = {key: getattr(self, key) for key in ("version", "name", "seed", "replications")}
-        data |= msgspec.to_builtins(self, builtin_types=())
-        text = []
-        for key in self.__struct_fields__:
-            if key in ("problems", "policies") and key in data:
-                text.append(f"{key} = [\n{''.join(f'    {toml_value(each)},{chr(10)}' for each in data[key])}]")
-            elif key in data:
-                text.append(f"{key} = {toml_value(data[key])}")
-        return "\n".join(text) + "\n"
-
-    def resolved(self) -> dict[str, Any]:
-        """Return the plan as plain JSON data: all cells with their policies and parameters, and all skipped pairs with reasons."""
-        plan = self.plan()
-        data: dict[str, Any] = {key: getattr(self, key) for key in ("version", "name", "seed", "replications", "eps")}
-        data |= ({"imports": list(self.imports)} if self.imports else {}) | {"cells": [], "left_out": []}
-        for each in plan.combinations:
-            about = {"name": each.played.name, "horizon": each.played.horizon, "label": each.label}
-            if isinstance(each, LeftOut):
-                data["left_out"].append(about | {"reason": each.reason})
-            else:
-                made = {"policy": each.policy.to_dict(), "problem": each.played.problem.to_dict()}
-                data["cells"].append(about | made)
-        return data
-
     def _check_policies(self, horizon: int) -> None:
         if not self.policies:
             raise Misplaced(("policies",), f"there is none: it must be {RULES['policies']}")
@@ -205,7 +167,7 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 def parse_spec(text: str, where: str = "spec", *, folder: pathlib.Path | None = None) -> Spec:
     """Parse the spec in a TOML text. Error messages start with ``where``.
 
-    Modules that the spec imports are searched first in ``folder``, by default the current one.
+    Modules that the spec imports are searched in ``folder``, by default the current one.
 
     >>> parse_spec("policies = ['UCB1']\\nsuites = ['heavy']\\nreplications = 0")
     Traceback (most recent call last):
@@ -267,39 +229,16 @@ def summary(spec: Spec, plan: Plan) -> str:
 
 
 def resolved_text(spec: Spec) -> str:
-    """Return the spec in its canonical form, followed by one line per policy and problem with the policy's parameters.
+    """Return one line per problem and one line per policy on it, with the policy's parameters.
 
     >>> print(resolved_text(Spec(policies=("HTINF",), problems=("gaussian(means=[1.0, 0.0])",), horizons=(1000,))))
-    version = 1
-    ...
     gaussian(means=[1.0, 0.0]), 1,000 pulls
         HTINF(eps=1.0, u=2.0)
     """
     plan = spec.plan()
-    text = [spec.to_toml()]
+    text = []
     for played in dict.fromkeys(spec.played()):
         text.append(f"{played.name}, {played.horizon:,} pulls")
         text += [f"    {cell.policy!r}" for cell in plan.cells if cell.played == played]
         text += [f"    skipped: {each.label}: {each.reason}" for each in plan.left_out if each.played == played]
     return "\n".join(text)
-
-
-def toml_value(value: Any) -> str:
-    """Return a value as TOML on one line.
-
-    >>> toml_value({"policy": "APE2", "grid": {"c": [0.5, 1.0]}})
-    '{ policy = "APE2", grid = { c = [0.5, 1.0] } }'
-    """
-    if isinstance(value, Mapping):
-        keys = [key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key) for key in value]
-        pairs = [f"{key} = {toml_value(each)}" for key, each in zip(keys, value.values(), strict=True)]
-        return f"{{ {', '.join(pairs)} }}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(toml_value, value))}]"
-    if isinstance(value, str):
-        if '"' in value and "'" not in value and value.isprintable():
-            return f"'{value}'"  # without escapes
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON's escapes are TOML's
-    if isinstance(value, bool):
-        return str(value).lower()
-    return repr(value)

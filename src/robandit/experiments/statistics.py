@@ -18,23 +18,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from robandit import intervals
 from robandit.errors import InvalidInput
 from robandit.experiments import verdicts
 from robandit.experiments.against_record import Against, against_record, cost_sentences, reference_row
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured, Results, check_results, regret_table
 from robandit.experiments.verdicts import ENOUGH, Row
-from robandit.intervals import CONFIDENCE, RESAMPLES, bootstrap_intervals, percentile_interval, quantile_interval
+from robandit.intervals import (
+    CONFIDENCE,
+    RESAMPLES,
+    bootstrap_intervals,
+    difference_intervals,
+    percentile_interval,
+    quantile_interval,
+    resampled_means,
+)
 from robandit.kernel.types import Floats, Ints
 from robandit.policies.assumptions import assumption_met
-from robandit.validation import instance, integer, invalid, text
+from robandit.validation import instance, invalid, text
 from robandit.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Findings", "Standing", "curves", "paired", "ranking", "raw", "summary", "verdict", "worst_replications"]
+__all__ = ["Findings", "Standing", "curves", "paired", "ranking", "raw", "summary", "verdict"]
 
 SUMMARY = (
     *("problem", "horizon", "policy", "replications", "mean", "mean_low", "mean_high"),
@@ -201,22 +208,6 @@ def curves(measured: Measured) -> pl.DataFrame:
     )
 
 
-def worst_replications(results: Results, played: Played, count: int = 5) -> pl.DataFrame:
-    """Return the ``count`` replications of each policy with the largest regret: policy, replication, regret.
-
-    Policies are sorted by their mean regret. ``simulate(..., 1, first=replication)`` plays one of the replications again.
-    """
-    import polars as pl
-
-    count = integer(count, "count", 1)
-    rows = []
-    for m in sorted(_measured_on(results, played), key=_mean_and_label):
-        order = np.lexsort((m.replications, -m.final))[:count]
-        rows += [(m.cell.label, int(m.replications[i]), float(m.final[i])) for i in order]
-    schema = {"policy": pl.String(), "replication": pl.Int64(), "regret": pl.Float64()}
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
 def paired(results: Results, played: Played, best: str | None = None) -> pl.DataFrame:
     """Compare every other policy with ``best`` (default: the lowest mean) in the replications that both played.
 
@@ -235,11 +226,10 @@ def paired(results: Results, played: Played, best: str | None = None) -> pl.Data
     others = [label for label in cells if label != best]
     differences = [_differences(cells[best], cells[label]) for label in others]
     rows: list[Row] = []
-    for label, difference, interval in zip(others, differences, bootstrap_intervals(differences), strict=True):
-        n, (mean, low, high) = len(difference), interval
-        if n >= 2:  # for few skewed values both intervals are too narrow, on different sides
-            student = intervals.mean_interval(difference, CONFIDENCE)
-            low, high = min(low, student.low), max(high, student.high)
+    for label, difference, (mean, low, high) in zip(
+        others, differences, difference_intervals(differences), strict=True
+    ):
+        n = len(difference)
         rows.append(
             {
                 "policy": label,
@@ -323,7 +313,7 @@ def ranking(results: Results) -> pl.DataFrame:
     n = results.plan.replications
     ranks, wins, shares = np.zeros((len(labels), 1)), np.zeros(len(labels), dtype=int), np.zeros(len(labels))
     resampled = np.zeros((len(labels), RESAMPLES))
-    for number, played in enumerate(problems if labels else ()):
+    for key, played in enumerate(problems if labels else ()):
         finals = [cells[label, played].final for label in labels]
         means = np.array([[float(final.mean())] for final in finals])
         ranks += _ranks(means)
@@ -331,7 +321,7 @@ def ranking(results: Results) -> pl.DataFrame:
         uniform = played.uniform_regret
         with np.errstate(divide="ignore", invalid="ignore"):  # regret may be 0 or, in order, negative
             shares += np.log(means[:, 0] / uniform) if uniform > 0.0 else math.nan
-        resampled += _ranks(intervals.resampled_means(finals, key=number))
+        resampled += _ranks(resampled_means(finals, key))
     order = sorted(range(len(labels)), key=lambda i: (ranks[i, 0], shares[i], labels[i]))
     rows: list[tuple[Any, ...]] = []
     for i in order:

@@ -30,7 +30,6 @@ from robandit.experiments.results import (
     regret_table,
 )
 from robandit.files import check_format, named, read, reason, shown, write_atomically
-from robandit.laws.packing import is_packed
 from robandit.locks import locked
 from robandit.policies import former
 from robandit.policies.base import Policy
@@ -117,7 +116,7 @@ class Store:
             data["runs"] = [each for each in before if each != maker] + [maker]
             data = json.loads(json.dumps(data, allow_nan=False))
             if data != stored:
-                write_json(place / "run.json", data | {"checksum": _checksum(data)}, sweep=True)
+                write_json(place / "run.json", data | {"checksum": _checksum(data)})
             # After run.json, so that a folder without run.json holds only locks, even if this process is killed.
             for name in FOLDERS:
                 (place / name).mkdir(exist_ok=True)
@@ -194,21 +193,13 @@ class Store:
             raise CorruptFile(f"{path} holds the unit {stored.key}, not its own: delete it and run again")
         return result
 
-    def write_results(
-        self, folder: str | os.PathLike[str] | None = None, *, results: Results | None = None
-    ) -> tuple[Path, Path]:
-        """Write all results as tidy tables, ``regret.parquet`` and ``pulls.parquet``, and return their paths.
+    def write_results(self, *, results: Results | None = None) -> tuple[Path, Path]:
+        """Write all results as tidy tables, ``results/regret.parquet`` and ``results/pulls.parquet``, and return their paths.
 
-        The bytes depend only on the results, not on the machines or the order of the runs.
-
-        Parameters
-        ----------
-        folder
-            The folder for the tables. The default is ``results`` in the run folder.
-        results
-            The return value of `results`, if it is loaded already.
+        The bytes depend only on the results, not on the machines or the order of the runs. ``results`` is the return value of
+        `results`, if it is loaded already.
         """
-        place = self.folder / "results" if folder is None else named(folder, "folder", "the name of a folder")
+        place = self.folder / "results"
         if results is None:
             results = self.results()
         check_results(results)
@@ -294,14 +285,7 @@ def _checksum(data: Mapping[str, Any]) -> str:
 
 def _differences(stored: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
     """Describe in words what differs between two experiments: the seed, the horizons, the problems, the policies."""
-    played = [
-        {
-            "problems": [p["problem"] for p in data["problems"]],
-            "cells": [[c["problem"], c["policy"]] for c in data["cells"]],
-        }
-        for data in (stored, new)
-    ]
-    names: list[dict[str, list[str]]] = [
+    there, here = (
         {
             "another seed": [str(data["seed"])],
             "other problems": [each["name"] for each in data["problems"]],
@@ -309,32 +293,23 @@ def _differences(stored: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
             "other policies": [each["label"] for each in (*data["cells"], *data["left_out"])],
         }
         for data in (stored, new)
-    ]
-    if played[0]["cells"] == played[1]["cells"]:  # a label is only a name, and may be another in another version
-        names[0]["other policies"] = names[1]["other policies"]
-    differing = [what for what in names[0] if set(names[0][what]) != set(names[1][what])]
+    )
+    cells, others = ([[c["problem"], c["policy"]] for c in data["cells"]] for data in (stored, new))
+    if cells == others:  # a label is only a name, and may be another in another version
+        there["other policies"] = here["other policies"]
+    differing = [what for what in there if set(there[what]) != set(here[what])]
     for what in differing:
-        there, here = (
-            [each for each in dict.fromkeys(a[what]) if each not in b[what]] for a, b in (names, names[::-1])
+        gone, added = (
+            listed([each for each in dict.fromkeys(a[what]) if each not in b[what]], 5) or "none"
+            for a, b in ((there, here), (here, there))
         )
-        yield f"{what} ({listed(there, 5) if there else 'none'} there, {listed(here, 5) if here else 'none'} here)"
-    if not differing and (difference := _difference("", *played)) is not None:
-        yield f"another plan ({difference})"
-
-
-def _difference(where: str, stored: Any, new: Any) -> str | None:
-    """Describe the first difference between two pieces of JSON data. Return None if they are equal."""
-    if is_packed(stored) or is_packed(new):  # a record; only long records are packed
-        return None if stored == new else "the recorded numbers differ"
-    if isinstance(stored, dict) and isinstance(new, dict) and set(stored) == set(new):
-        pairs = [(f"{where}.{key}".removeprefix("."), stored[key], new[key]) for key in stored]
-    elif isinstance(stored, list) and isinstance(new, list):
-        pairs = [(f"{where}[{i}]", a, b) for i, (a, b) in enumerate(zip(stored, new, strict=False))]
-        if len(stored) != len(new):
-            pairs.append((f"the number of {where}", len(stored), len(new)))
-    else:
-        return None if stored == new else f"{where or 'it'} is {_short(stored)} there and {_short(new)} here"
-    return next((text for pair in pairs if (text := _difference(*pair)) is not None), None)
+        yield f"{what} ({gone} there, {added} here)"
+    if not differing:
+        pairs = zip(stored["problems"], new["problems"], strict=False)
+        changed = [a["name"] for a, b in pairs if a["problem"] != b["problem"]]
+        changed += [cell["label"] for cell, a, b in zip(stored["cells"], cells, others, strict=False) if a != b]
+        if changed or len(cells) != len(others) or len(stored["problems"]) != len(new["problems"]):
+            yield f"another plan (it differs in {listed(changed, 5) or 'its size'})"
 
 
 def _check_modules(folder: Path, stored: Sequence[OwnModule], plan: Plan) -> None:
@@ -349,11 +324,6 @@ def _module_changes(stored: Sequence[OwnModule], now: Sequence[OwnModule]) -> li
     known = {module.name: module for module in now}
     pairs = [(old, known[old.name]) for old in stored if old.name in known and old != known[old.name]]
     return [f"the module {a.name} changed (SHA-256 {a.sha256[:12]} there, {b.sha256[:12]} here)" for a, b in pairs]
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 def _read(folder: Path) -> dict[str, Any]:

@@ -18,16 +18,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from robandit.errors import KernelError
-from robandit.kernel import messages
 from robandit.kernel.build import Entry, compiled, explained, kernel_of
 from robandit.kernel.cache import is_under_way, loaded
-from robandit.kernel.workers import Worker, WorkerDied, lacking
-
-__all__ = ["in_background", "is_busy", "resume"]
+from robandit.kernel.workers import Worker, WorkerDied
 
 Then = Callable[[Any, Entry | Exception], None]
 PATIENCE = 5.0  # seconds that the end of the program waits for code that is being loaded
-AGAIN = 2.0  # seconds until the next try, if the machine lacks something that may come back
 
 
 class _Job(NamedTuple):
@@ -80,46 +76,31 @@ def _start() -> None:
 
 def _work() -> None:
     global _thread, _worker
-    with messages.in_background():
-        while True:
-            with _lock:
-                if not _jobs or _ending:
-                    worker, _thread, _worker = _worker, None, None  # from here on, another thread may start
-                    break
-                job = _jobs[0]
-            if job.owner() is not None:
-                with suppress(Exception):  # of `then`: the thread goes on
-                    _do(job)
-            with _lock:
-                _jobs.popleft()
-            del job
-            time.sleep(0.001)  # lets a thread that waits for the compiler's lock have it, such as one that forks
+    while True:
+        with _lock:
+            if not _jobs or _ending:
+                worker, _thread, _worker = _worker, None, None  # from here on, another thread may start
+                break
+            job = _jobs[0]
+        if job.owner() is not None:
+            with suppress(Exception):  # of `then`: the thread goes on
+                _do(job)
+        with _lock:
+            _jobs.popleft()
+        del job
+        time.sleep(0.001)  # lets a thread that waits for the compiler's lock have it, such as one that forks
     _stop(worker)
 
 
 def _do(job: _Job) -> None:
-    result: Any = None
-    while result is None:
-        try:
-            result = _compiled(job)
-        except Exception as error:
-            number = lacking(error)
-            if number is None or _ending or job.owner() is None:
-                result = error
-            else:
-                reason = f"{job.label} cannot be compiled now ({os.strerror(number)})"
-                messages.say(f"{reason} and runs interpreted: it is tried again every {AGAIN:g} s", once=True)
-                _pause(AGAIN)
+    result: Entry | Exception
+    try:
+        result = _compiled(job)
+    except Exception as error:
+        result = error
     owner = job.owner()
     if owner is not None and not _ending:
         job.then(owner, result)
-
-
-def _pause(seconds: float) -> None:
-    """Wait, but not beyond the end of the program."""
-    until = time.monotonic() + seconds
-    while not _ending and time.monotonic() < until:
-        time.sleep(0.1)
 
 
 def _compiled(job: _Job) -> Entry:
@@ -137,10 +118,10 @@ def _compiled(job: _Job) -> Entry:
                     if _ending:  # the end of the program did not see this worker
                         started.stop()
             _worker.compile([kernel])
-        except WorkerDied as died:
+        except WorkerDied:
             _stop(_worker)
             _worker = None
-            if _ending or lacking(died) is not None:  # to compile here takes the same, and more
+            if _ending:
                 raise
         except KernelError as error:
             raise explained(job.label, str(error)) from None

@@ -84,11 +84,8 @@ def _compiled(entry: Entry | partial[Any], label: str, args: tuple[Any, ...]) ->
 
 def at_hand(entry: Entry | partial[Any], args: tuple[Any, ...]) -> Entry | None:
     """Return what `compiled` returns if this process has compiled or loaded it before, else None. It never waits."""
-    known = _written.get((identity(entry), tuple(shape_of(a) for a in args)))
-    if known is None:
-        return None
-    kernel, reads, _ = known
-    return cache.at_hand(kernel) if all(fingerprint(get()) == value for get, value in reads) else None
+    kernel = _known(_key(entry, args))
+    return None if kernel is None else cache.at_hand(kernel)
 
 
 def unchecked(entry: Entry) -> Entry:
@@ -123,14 +120,11 @@ def _reason(message: str) -> str:
 
 def kernel_of(entry: Entry | partial[Any], args: tuple[Any, ...]) -> cache.Kernel:
     """Return the kernel of an entry for arguments like ``args``. Nothing is compiled."""
-    key = (identity(entry), tuple(shape_of(a) for a in args))
+    key = _key(entry, args)
     with cache.lock:  # reading sources (linecache) and importing Numba are not thread-safe
-        known = _written.get(key)
+        known = _known(key)
         if known is not None:
-            kernel, reads, _ = known
-            # In a notebook, a constant or helper may be redefined: the text is then written again.
-            if all(fingerprint(get()) == value for get, value in reads):
-                return kernel
+            return known
         writer = Writer()
         text, name, parts = _entry_text(writer, entry, args)
         # The name does not contain the label, so that policies with the same hooks share one kernel.
@@ -141,16 +135,22 @@ def kernel_of(entry: Entry | partial[Any], args: tuple[Any, ...]) -> cache.Kerne
         return kernel
 
 
+def _key(entry: Entry | partial[Any], args: tuple[Any, ...]) -> Any:
+    return identity(entry), tuple(shape_of(a) for a in args)
+
+
+def _known(key: Any) -> cache.Kernel | None:
+    """Return the kernel written before, unless a constant or helper was redefined since, as in a notebook."""
+    kernel, reads, _ = _written.get(key, (None, (), None))
+    return kernel if all(fingerprint(get()) == value for get, value in reads) else None
+
+
 def shape_of(argument: Any) -> Any:
-    """Return the type of an argument; for a record, also its fields and their types. The text depends on nothing else of it."""
+    """Return the type of an argument; for a record, its fields and their types. The text depends on nothing else of it."""
     if isinstance(argument, tuple):
         fields = getattr(argument, "_fields", range(len(argument)))
         return tuple((name, shape_of(value)) for name, value in zip(fields, argument, strict=True))
-    if isinstance(argument, np.ndarray):
-        flags = argument.flags
-        layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
-        return argument.dtype.str, argument.ndim, layout, "" if flags.writeable else "read-only"
-    return type(argument)
+    return native.type_name(argument)
 
 
 def _entry_text(writer: Writer, entry: Entry | partial[Any], args: tuple[Any, ...]) -> tuple[str, str, dict[str, str]]:

@@ -11,7 +11,6 @@ import shutil
 import stat
 import sys
 import tempfile
-import threading
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,6 @@ from robandit.kernel.messages import say
 SETTING = "ROBANDIT_CACHE_DIR"
 PRIVATE = 0o700
 _HINT = f"Set {SETTING} to a folder of your own that you can write."
-_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,7 @@ def cache_directory() -> Path:
 
 def configured() -> Folder:
     """Return the configured folder. It is created, and checked once per process."""
-    with _lock:
-        return _checked(os.environ.get(SETTING))
+    return _checked(os.environ.get(SETTING))
 
 
 def load_folders() -> list[Path]:
@@ -107,13 +104,8 @@ def untrusted(path: Path | int) -> str:
     return ""
 
 
-def _temporary() -> Path:
-    with _lock:  # so that two threads do not make two folders
-        return _made_temporary()
-
-
 @cache
-def _made_temporary() -> Path:
+def _temporary() -> Path:
     temporary = Path(tempfile.mkdtemp(prefix="robandit-"))  # private to this user
     owner = os.getpid()
 
@@ -123,15 +115,6 @@ def _made_temporary() -> Path:
 
     atexit.register(remove)
     return temporary
-
-
-def _new_lock() -> None:
-    global _lock
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_new_lock)  # another thread of the parent may hold it
 
 
 def _user_cache() -> Path:

@@ -6,7 +6,6 @@ import __future__
 import ast
 import inspect
 import linecache
-import os
 import pickle
 import types
 from collections.abc import Callable
@@ -57,12 +56,6 @@ def parse(function: Callable[..., Any]) -> ast.FunctionDef:
     code, name = function.__code__, function.__qualname__
     linecache.checkcache(code.co_filename)
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
-    if not text and os.path.isfile(code.co_filename):  # linecache hides why a file cannot be read
-        try:
-            open(code.co_filename, "rb").close()
-        except OSError as error:
-            raise KernelError(f"the source of {name} cannot be read: {code.co_filename}: {error.strerror}") from error
-        text = "".join(linecache.getlines(code.co_filename, function.__globals__))
     if not text or code.co_filename == "<string>":  # Python 3.13 gives "<string>" the text of python -c, whatever ran
         hint = "define it in a file or a notebook cell, not in a string or at the plain prompt"
         raise KernelError(f"the source of {name} cannot be read (its file is {code.co_filename}): {hint}")

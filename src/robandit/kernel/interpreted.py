@@ -10,8 +10,6 @@ import numpy as np
 
 from robandit.kernel.build import Entry
 
-__all__ = ["interpreted"]
-
 
 def interpreted(entry: Entry | partial[Any], *, args: tuple[Any, ...]) -> Entry:
     """Return the entry as a function that takes its arguments as `robandit.kernel.build.flat` returns them, like a compiled one.

@@ -1,9 +1,8 @@
 """Compiles the functions of a kernel without finishing each of them, which halves the time of a compilation.
 
-Numba finishes every function: it links in all functions that this one calls, optimises the result and makes machine code of it. But
-only the entry of a kernel is called from Python. So an inner function is lowered to LLVM's intermediate code and simplified, no
-more. The entry links in each function that it reaches once, and LLVM optimises the whole once. (AdaKL-UCB's live entries: 25 s
-before, 9 s after. Without simplification of each function first, it takes longer: 19 instead of 13 s in one try.)
+Numba links, optimises and makes machine code of every function. But only the entry of a kernel is called from Python. So an inner
+function is only lowered to LLVM's intermediate code and simplified. The entry links in each function that it reaches once, and
+LLVM optimises the whole once. (AdaKL-UCB's live entries: 25 s before, 9 s after. Without the simplification, it takes longer.)
 
 The classes replace methods that are private to Numba. `robandit.kernel.native` uses them only if this Numba has these methods.
 """

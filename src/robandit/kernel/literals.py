@@ -12,11 +12,7 @@ _LARGEST_ARRAY = 1_000_000  # bytes; Numba does not cache code with larger array
 
 
 def literal(value: Any) -> str:
-    """Return the source text of a constant. Raise `TypeError` with the type's name if it cannot be written.
-
-    >>> literal((1, float("inf")))
-    '(1, float("inf"), )'
-    """
+    """Return the source text of a constant. Raise `TypeError` with the type's name if it cannot be written."""
     if isinstance(value, (bool, type(None))):
         return repr(value)
     if isinstance(value, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from robandit.kernel.build import bounds_checked
 from robandit.kernel.types import Floats, Ints, UInts
@@ -75,6 +75,83 @@ def play(
     return t
 
 
+class Late(NamedTuple):
+    """The decisions of a run whose rewards come late."""
+
+    arms: Ints
+    rewards: Floats
+    marks: Floats
+    order: Ints
+    """The decisions in the order in which their rewards arrive."""
+    due: Ints
+    """In this order, the decision before which each reward is known, and at the end a number beyond the horizon."""
+    learned: Ints
+    """One number: how many rewards have arrived."""
+
+
+def play_late(
+    select: Hook,
+    take: Hook,
+    update: Hook,
+    full: Hook,
+    draw: Hook,
+    missed: Hook,
+    p: Any,
+    s: Any,
+    table: Any,
+    streams: UInts,
+    gaps: Floats,
+    checkpoints: Ints,
+    regret: Floats,
+    pulls: Ints,
+    rejected: Floats,
+    late: Any,
+    t: int,
+    stop: int,
+) -> int:
+    """Do what `play` does, with rewards that are learned when they are due. Each step learns a reward or makes a decision.
+
+    It is a function of its own, so that rewards that come at once cost no more.
+    """
+    j = 0
+    while j < checkpoints.shape[0] and checkpoints[j] <= t:
+        j += 1
+    one = s.unrewarded[s.unrewarded.shape[0] - 1]
+    while t < stop or late.due[late.learned[0]] <= t:
+        if full(p, s):
+            return t
+        if late.due[late.learned[0]] <= t:
+            i = late.order[late.learned[0]]
+            late.learned[0] += 1
+            s.unrewarded[late.arms[i]] -= one
+            update(p, s, late.arms[i], late.rewards[i], late.marks[i])
+            continue
+        arm = int(select(p, s))
+        if arm < 0 or arm >= gaps.shape[0]:
+            rejected[0] = 1.0
+            rejected[1] = arm
+            return t
+        late.marks[t] = take(p, s, arm)
+        s.unrewarded[arm] += one
+        reward = draw(table.code, table.par, table.start, table.pool, arm, streams[arm])
+        if not playable(reward):
+            rejected[0] = 2.0
+            rejected[1] = arm
+            rejected[2] = reward
+            return t
+        late.arms[t] = arm
+        late.rewards[t] = reward
+        pulls[arm] += 1
+        t += 1
+        if j < checkpoints.shape[0] and checkpoints[j] == t:
+            total = 0.0
+            for i in range(gaps.shape[0]):
+                total += gaps[i] * pulls[i]
+            regret[j] = total + missed(table)
+            j += 1
+    return t
+
+
 def playable(rewards: Any) -> Any:
     """Return whether policies can learn from a reward, or from each reward of an array. NaN is not playable.
 
@@ -105,6 +182,8 @@ def tell(take: Hook, update: Hook, full: Hook, p: Any, s: Any, arm: int, reward:
     """
     if math.isnan(mark):
         mark = float(take(p, s, arm))
+    else:
+        s.unrewarded[arm] -= s.unrewarded[s.unrewarded.shape[0] - 1]
     update(p, s, arm, reward, mark)
     return bool(full(p, s))
 
@@ -112,12 +191,14 @@ def tell(take: Hook, update: Hook, full: Hook, p: Any, s: Any, arm: int, reward:
 @bounds_checked
 def issue(take: Hook, p: Any, s: Any, arm: int) -> float:
     """Record a pull whose reward comes later; return the mark to pass with it."""
-    return float(take(p, s, arm))
+    mark = float(take(p, s, arm))
+    s.unrewarded[arm] += s.unrewarded[s.unrewarded.shape[0] - 1]
+    return mark
 
 
 @bounds_checked
 def forget(expire: Hook, p: Any, s: Any, arm: int, mark: float) -> None:
-    """Record that the reward of an earlier pull will never come."""
+    """Record that the reward of an earlier pull will never come. It stays one of the ``unrewarded``."""
     expire(p, s, arm, mark)
 
 

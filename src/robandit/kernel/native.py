@@ -18,9 +18,6 @@ import numpy as np
 
 from robandit.kernel.messages import say
 
-Decorators = dict[str, Callable[..., Any]]
-"""The decorators that a kernel's text uses: ``_entry``, ``_inlined``, ``_called``."""
-
 
 def jit_disabled() -> bool:
     """Return whether NUMBA_DISABLE_JIT is set: entries are then plain functions, for debuggers."""
@@ -51,8 +48,8 @@ def _pipelines() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     return {}, {}
 
 
-def decorators(*, inner: bool, checked: bool) -> Decorators:
-    """Return the decorators of a text. Without ``inner``, only the entry is decorated: its code is to be restored."""
+def decorators(*, inner: bool, checked: bool) -> dict[str, Callable[..., Any]]:
+    """Return the decorators that a text uses. Without ``inner``, only the entry is decorated: its code is to be restored."""
     njit = import_module("numba").njit
     whole, part = _pipelines()
     options = {**_options(), "boundscheck": checked}
@@ -61,13 +58,9 @@ def decorators(*, inner: bool, checked: bool) -> Decorators:
     chosen = {
         "_entry": njit(no_cfunc_wrapper=True, **whole, **options),
         "_inlined": njit(forceinline=True, **inner_options),
-        "_called": njit(**_called_options(), **inner_options),
+        "_called": njit(forceinline=False, **inner_options),  # given, because a function inherits it from its caller
     }
     return chosen if inner else {name: chosen["_entry"] if name == "_entry" else _unchanged for name in chosen}
-
-
-def _called_options() -> dict[str, Any]:
-    return {"forceinline": False}  # given, because a function inherits it from its caller
 
 
 def _unchanged(function: Any) -> Any:
@@ -81,15 +74,10 @@ def platform_key() -> str:
     codegen = import_module("numba.core.registry").cpu_target.target_context.codegen()
     linked = import_module("robandit.kernel.linking").VERSION if _pipelines()[0] else 0
     llvmlite = import_module("llvmlite").__version__
+    versions = [platform.python_version(), numba.__version__, np.__version__, llvmlite]
     # magic_tuple has the processor's features, since a virtual machine may hide some. BOUNDSCHECK overrules the option.
-    parts = [
-        platform.python_version(),
-        numba.__version__,
-        np.__version__,
-        codegen.magic_tuple(),
-        numba.config.BOUNDSCHECK,
-    ]
-    return "|".join(str(part) for part in [*parts, llvmlite, sorted(_options().items()), linked])
+    settings = [codegen.magic_tuple(), numba.config.BOUNDSCHECK, sorted(_options().items()), linked]
+    return "|".join(map(str, versions + settings))
 
 
 def run_text(text: str, module: ModuleType, *, inner: bool, checked: bool) -> None:
@@ -122,11 +110,7 @@ def restore(dispatcher: Any, content: bytes) -> None:
 
 
 def type_name(argument: Any) -> str:
-    """Return the type of an argument as text: ``int``, ``float``, ``<f8`` (a scalar of NumPy) or ``<f8 2 C`` (an array).
-
-    >>> type_name(np.zeros((2, 3))), type_name(1.0), type_name(np.uint64(1))
-    ('<f8 2 C', 'float', '<u8')
-    """
+    """Return the type of an argument as text: ``int``, ``float``, ``<f8`` (a scalar of NumPy) or ``<f8 2 C`` (an array)."""
     if isinstance(argument, np.ndarray):
         flags = argument.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"

@@ -1,13 +1,12 @@
 """Compiles kernels in other processes, on all cores. They store the code in the cache folder, and this process loads it.
 
 A worker is a Python process that reads groups of kernels from its standard input, one JSON object per line, and answers each with a
-line: an empty text or the error, and the number of what the machine lacks, if that is the reason. It ends when its input ends, even
-if this process is killed. If no worker can be started, as in a frozen program, kernels are compiled here.
+line: the error, or an empty text. It ends when its input ends, even if this process is killed. If no worker can be started, as in a
+frozen program, kernels are compiled here.
 """
 
 from __future__ import annotations
 
-import errno
 import gc
 import json
 import os
@@ -27,22 +26,9 @@ from robandit.errors import KernelError
 from robandit.kernel import cache
 from robandit.kernel.cores import cores
 from robandit.kernel.folder import SETTING, store_folder
-from robandit.kernel.messages import in_background
 
 Group = Sequence[cache.Kernel]
-_SCARCE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)  # open files, memory, processes
 _SCRIPT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from robandit.kernel.workers import serve; serve()"
-
-
-def lacking(error: BaseException | None) -> int | None:
-    """Return the number (``errno``) of what the machine lacks for the moment, if an error is due to that."""
-    while error is not None:
-        if isinstance(error, MemoryError):
-            return errno.ENOMEM
-        if isinstance(error, OSError) and error.errno in _SCARCE:
-            return error.errno
-        error = error.__cause__ or error.__context__
-    return None
 
 
 class WorkerDied(Exception):
@@ -87,11 +73,13 @@ class Worker:
         if not line.endswith(b"\n"):
             raise WorkerDied("the process that compiles has ended")
         try:
-            error, number = json.loads(line)
-        except (ValueError, TypeError):
-            raise WorkerDied("the process that compiles printed something else") from None
+            error = json.loads(line)
+        except ValueError:
+            error = None
+        if not isinstance(error, str):
+            raise WorkerDied("the process that compiles printed something else")
         if error:
-            raise KernelError(error) from (None if number is None else OSError(number, os.strerror(number)))
+            raise KernelError(error)
 
     def stop(self) -> None:
         """End the process at once. Unfinished code is not stored."""
@@ -124,15 +112,14 @@ def serve() -> None:
         os._exit(0)  # also in the middle of a compilation
 
     threading.Thread(target=read, args=(sys.stdin.buffer,), daemon=True).start()
-    with in_background():
-        while True:
-            error = _compiled([cache.Kernel(**fields) for fields in json.loads(requests.get())])
-            answers.write(json.dumps(error).encode() + b"\n")
-            answers.flush()
+    while True:
+        error = _compiled([cache.Kernel(**fields) for fields in json.loads(requests.get())])
+        answers.write(json.dumps(error).encode() + b"\n")
+        answers.flush()
 
 
-def _compiled(group: Group) -> tuple[str, int | None]:
-    """Compile the kernels of a group that are not stored; return an error, or an empty text, and what is `lacking`."""
+def _compiled(group: Group) -> str:
+    """Compile the kernels of a group that are not stored; return the error, or an empty text."""
     try:
         for kernel in group:
             if not kernel.fits():
@@ -140,8 +127,8 @@ def _compiled(group: Group) -> tuple[str, int | None]:
             if not kernel.is_stored():
                 cache.ready(kernel, kernel.entry)
     except Exception as error:
-        return str(error) or type(error).__name__, lacking(error)
-    return "", None
+        return str(error) or type(error).__name__
+    return ""
 
 
 def compile_all(

@@ -87,9 +87,7 @@ class Law(ABC):
 
     def quantiles(self, q: Floats, upper: bool) -> Floats:
         """Return the least x with P(X <= x) >= q or, if ``upper``, with P(X > x) <= q, for 0 < q < 1. `ppf` and `isf` call it."""
-        raise InvalidInput(
-            f"{formatted(self)} has no quantiles in closed form: draw a sample with rvs, and use numpy.quantile"
-        )
+        raise InvalidInput(f"{formatted(self)} has no quantiles in closed form: draw a sample, and use numpy.quantile")
 
     # --- derived ---------------------------------------------------------------------------------------------------
 
@@ -175,29 +173,6 @@ class Law(ABC):
 
     # --- SciPy's names ---------------------------------------------------------------------------------------------
 
-    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Any = None) -> Any:
-        """Return random rewards as SciPy's ``rvs`` does: a float, or an array of this size or shape.
-
-        ``random_state`` is a seed as in `sample`, which gives the same numbers; a NumPy Generator or RandomState, which is
-        advanced; or None for a seed from the system.
-
-        >>> from robandit.laws import Pareto
-        >>> law = Pareto(tail=1.5)
-        >>> bool((law.rvs(size=(2, 3), random_state=0).ravel() == law.sample(6, seed=0)).all())
-        True
-        """
-        shape = (
-            () if size is None else tuple(integer(n, "size") for n in (size if isinstance(size, tuple) else (size,)))
-        )
-        seed = np.random.SeedSequence() if random_state is None else random_state
-        if isinstance(random_state, (np.random.Generator, np.random.RandomState)):
-            seed = np.random.SeedSequence(int.from_bytes(random_state.bytes(32), "little"))
-        elif not isinstance(seed, np.random.SeedSequence):
-            hint = "or a NumPy Generator, RandomState or SeedSequence, or None"
-            seed = np.random.SeedSequence(integer(seed, "random_state", 0, None, hint=hint))
-        values = self.sample(integer(math.prod(shape), "size"), seed)
-        return values.reshape(shape) if shape else float(values[0])
-
     def ppf(self, q: ArrayLike) -> Floats:
         """Return the quantiles: the least x with P(X <= x) >= q. At q = 0 and 1 they are the ends of the support.
 
@@ -235,7 +210,6 @@ class Law(ABC):
     # --- arithmetic ------------------------------------------------------------------------------------------------
 
     def __neg__(self) -> Law:
-        """Return the law of -X."""
         from robandit.laws.combinators import Negated
 
         return Negated(self)
@@ -246,21 +220,17 @@ class Law(ABC):
         return Affine(self, loc, scale)
 
     def __add__(self, shift: float) -> Law:
-        """Return the law of X + shift."""
         return self._affine(loc=shift)
 
     __radd__ = __add__
 
     def __sub__(self, shift: float) -> Law:
-        """Return the law of X - shift."""
         return self + -finite(shift, "shift")
 
     def __rsub__(self, minuend: float) -> Law:
-        """Return the law of minuend - X."""
         return self._affine(minuend, -1.0)
 
     def __mul__(self, factor: float) -> Law:
-        """Return the law of X * factor."""
         return self._affine(scale=factor)
 
     __rmul__ = __mul__

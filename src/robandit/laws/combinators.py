@@ -105,22 +105,18 @@ class CombinedLaw(Law):
 
     @property
     def left_tail(self) -> float:
-        """The index of the heaviest tail of all parts, which is the smallest."""
         return min(part.left_tail for _, part in self.parts)
 
     @property
     def right_tail(self) -> float:
-        """The index of the heaviest tail of all parts, which is the smallest."""
         return min(part.right_tail for _, part in self.parts)
 
     @property
     def support(self) -> tuple[float, float]:
-        """The interval from the least end of all parts to the greatest."""
         return min(part.support[0] for _, part in self.parts), max(part.support[1] for _, part in self.parts)
 
     @property
     def nonzero_probability(self) -> float:
-        """The weighted sum of the parts' probabilities."""
         return min(math.fsum(weight * part.nonzero_probability for weight, part in self.parts), 1.0)
 
     def atoms(self) -> tuple[Floats, Floats] | None:
@@ -136,7 +132,6 @@ class CombinedLaw(Law):
         return distinct, np.bincount(place, weights=np.concatenate(masses)).astype(np.float64)
 
     def cdf(self, x: ArrayLike) -> Floats:
-        """Return the weighted sum of the parts' cdfs."""
         x = points(x)
         total = np.zeros(x.shape)
         for weight, part in self.parts:
@@ -167,7 +162,6 @@ class CombinedLaw(Law):
         return out
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
-        """Return the weighted sums of the parts' two sides."""
         sides = [(weight, part.partial_means(m, about)) for weight, part in self.parts]
         return _sum([w * side[0] for w, side in sides]), _sum([w * side[1] for w, side in sides])
 
@@ -189,30 +183,25 @@ class AffineLaw(CombinedLaw):
 
     @property
     def parts(self) -> Sequence[tuple[float, Leaf]]:
-        """The mapped simple laws of the inner law."""
         return [(leaf.weight, leaf) for leaf in leaves(self)]
 
     def components(self) -> tuple[Component, ...]:
-        """Return the shifted and scaled components of the inner law."""
         loc, scale = self.map
         inner = self.law.components()
         return tuple(part._replace(loc=loc + scale * part.loc, scale=scale * part.scale) for part in inner)
 
     @property
     def mean(self) -> float:
-        """loc + scale E X."""
         loc, scale = self.map
         return loc + scale * self.law.mean
 
     @property
     def symmetric_about(self) -> float | None:
-        """The mapped centre of the inner law."""
         loc, scale = self.map
         centre = self.law.symmetric_about
         return None if centre is None else loc + scale * centre
 
     def finite_moment(self, order: float, about: float) -> float:
-        """Return |scale|^order E|X - (about - loc)/scale|^order."""
         loc, scale = self.map
         return float(abs(scale) ** order) * self.law.absolute_moment(order, (about - loc) / scale)
 
@@ -231,7 +220,6 @@ class Affine(AffineLaw):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         checked_law(self.law, "law")
         store_checked(self, finite, "loc", "scale")
         if self.scale == 0.0:
@@ -239,7 +227,6 @@ class Affine(AffineLaw):
 
     @property
     def map(self) -> tuple[float, float]:
-        """The parameters ``loc`` and ``scale``."""
         return self.loc, self.scale
 
 
@@ -255,16 +242,13 @@ class Negated(AffineLaw):
     law: Law
 
     def __post_init__(self) -> None:
-        """Check the law."""
         checked_law(self.law, "law")
 
     @property
     def map(self) -> tuple[float, float]:
-        """The location 0 and the scale -1."""
         return 0.0, -1.0
 
     def __neg__(self) -> Law:
-        """Return the law that was negated."""
         return self.law
 
 
@@ -277,7 +261,6 @@ class MixedLaw(CombinedLaw):
         """The positive weights and the laws."""
 
     def components(self) -> tuple[Component, ...]:
-        """Return all components of all parts."""
         inner = ((weight, part) for weight, law in self.parts for part in law.components())
         return tuple(part._replace(weight=weight * part.weight) for weight, part in inner)
 
@@ -288,12 +271,10 @@ class MixedLaw(CombinedLaw):
 
     @property
     def symmetric_about(self) -> float | None:
-        """The common centre, if all parts share one."""
         centres = {law.symmetric_about for _, law in self.parts}
         return centres.pop() if len(centres) == 1 else None
 
     def finite_moment(self, order: float, about: float) -> float:
-        """Return the weighted sum of the parts' moments."""
         return math.fsum(weight * law.absolute_moment(order, about) for weight, law in self.parts)
 
 
@@ -310,7 +291,6 @@ class Mixture(MixedLaw):
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Check the laws and the weights."""
         laws = tuple(checked_law(law, f"laws[{i}]") for i, law in enumerate(items_of(self.laws, "laws", "laws")))
         if not laws:
             raise invalid("laws", self.laws, "at least one law")
@@ -319,7 +299,6 @@ class Mixture(MixedLaw):
 
     @property
     def parts(self) -> tuple[tuple[float, Law], ...]:
-        """The parts with a positive weight."""
         return tuple((w, law) for w, law in zip(self.weights, self.laws, strict=True) if w > 0.0)
 
 
@@ -337,7 +316,6 @@ class ZeroInflated(MixedLaw):
     zero_probability: float
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         checked_law(self.law, "law")
         object.__setattr__(self, "zero_probability", within(self.zero_probability, "zero_probability", 0.0, 1.0))
 

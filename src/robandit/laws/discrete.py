@@ -52,6 +52,8 @@ def atoms_partial_means(values: Floats, masses: Floats, m: float, about: float) 
 class FiniteLaw(Law):
     """A law on finitely many values. Its facts are finite sums."""
 
+    left_tail = right_tail = math.inf
+
     @abstractmethod
     def atoms(self) -> tuple[Floats, Floats]:
         """Return the increasing values and their probabilities."""
@@ -74,36 +76,22 @@ class FiniteLaw(Law):
 
     @cached_property
     def mean(self) -> float:
-        """The mean, rounded once."""
         values, masses = self._atoms
         return math.fsum(values * masses)
 
     @property
-    def left_tail(self) -> float:
-        """Infinite, because the law is bounded."""
-        return math.inf
-
-    @property
-    def right_tail(self) -> float:
-        """Infinite, because the law is bounded."""
-        return math.inf
-
-    @property
     def support(self) -> tuple[float, float]:
-        """The least and the greatest value with a positive probability."""
         values, masses = self._atoms
         possible = values[masses > 0.0]
         return float(possible[0]), float(possible[-1])
 
     @property
     def nonzero_probability(self) -> float:
-        """The probability of the values other than 0."""
         values, masses = self._atoms
         return min(math.fsum(masses[values != 0.0]), 1.0)
 
     @property
     def symmetric_about(self) -> float | None:
-        """The middle of the support, if values and probabilities mirror each other exactly."""
         values, masses = self._atoms
         values, masses = values[masses > 0.0], masses[masses > 0.0]
         centre = 0.5 * float(values[0]) + 0.5 * float(values[-1])
@@ -111,20 +99,16 @@ class FiniteLaw(Law):
         return centre if mirrored else None
 
     def cdf(self, x: ArrayLike) -> Floats:
-        """Return the cdf, which is a step function."""
         return atoms_cdf(*self._atoms, points(x))
 
     def quantiles(self, q: Floats, upper: bool) -> Floats:
-        """Return values of the law, at the steps of its cdf."""
         return atoms_quantiles(*self._atoms, q, upper)
 
     def finite_moment(self, order: float, about: float) -> float:
-        """Return the sum over the atoms."""
         values, masses = self._atoms
         return math.fsum(np.abs(values - about) ** order * masses)
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
-        """Return the two sums over the atoms."""
         return atoms_partial_means(*self._atoms, m, about)
 
 
@@ -139,15 +123,12 @@ class Constant(FiniteLaw):
     value: float
 
     def __post_init__(self) -> None:
-        """Check the value."""
         store_checked(self, finite, "value")
 
     def components(self) -> tuple[Component, ...]:
-        """Return one component: a location without a random part."""
         return (Component(1.0, self.value, 0.0, CONSTANT),)
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """Return the value with probability 1."""
         return np.array([self.value]), np.ones(1)
 
 
@@ -162,20 +143,16 @@ class Bernoulli(FiniteLaw):
     p: float
 
     def __post_init__(self) -> None:
-        """Check the probability."""
         object.__setattr__(self, "p", within(self.p, "p", 0.0, 1.0))
 
     def components(self) -> tuple[Component, ...]:
-        """Return one component."""
         return (Component(1.0, 0.0, 1.0, BERNOULLI, self.p),)
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """Return 0 and 1 with their probabilities."""
         return np.array([0.0, 1.0]), np.array([1.0 - self.p, self.p])
 
     @property
     def nonzero_probability(self) -> float:
-        """The parameter p."""
         return self.p
 
 
@@ -191,7 +168,6 @@ class Discrete(FiniteLaw):
     probabilities: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Check and sort the values."""
         values = numbers(self.values, "values")
         masses = probabilities(self.probabilities, "probabilities", len(values))
         order = sorted(range(len(values)), key=values.__getitem__)
@@ -204,7 +180,6 @@ class Discrete(FiniteLaw):
         object.__setattr__(self, "probabilities", tuple(masses[i] for i in order))
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """Return the parameters as arrays."""
         return np.array(self.values), np.array(self.probabilities)
 
 
@@ -227,20 +202,17 @@ class Sample(FiniteLaw):
     data: Floats
 
     def __repr__(self) -> str:
-        """Return all values of a short sample, or a summary of a long one."""
         name = type(self).__name__
         if self.data.size <= 32:
             return f"{name}({', '.join(repr(each.tolist()) for each in self._arrays)})"
         return f"<{name}: {self.data.size} values from {self.data.min():g} to {self.data.max():g}>"
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the values are the same, in the same order."""
         if not isinstance(other, Sample) or type(self) is not type(other):
             return False
         return self is other or all(map(np.array_equal, self._arrays, other._arrays))
 
     def __hash__(self) -> int:
-        """Hash the content."""
         return self._hash
 
     @cached_property
@@ -268,15 +240,12 @@ class Empirical(Sample):
     data: Floats
 
     def __init__(self, data: Sequence[float] | Floats) -> None:
-        """Copy and check the sample."""
         object.__setattr__(self, "data", _sample(data, "data"))
 
     def components(self) -> tuple[Component, ...]:
-        """Return one component with the sample in the pool."""
         return (Component(1.0, 0.0, 1.0, EMPIRICAL, data=self.data),)
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """Return the distinct values and their shares."""
         values, counts = np.unique(self.data, return_counts=True)
         return values, counts / self.data.size
 
@@ -285,7 +254,6 @@ class Empirical(Sample):
         return np.sort(self.data)
 
     def cdf(self, x: ArrayLike) -> Floats:
-        """Return the share of the values up to x, rounded once."""
         given = points(x)
         return np.where(np.isnan(given), np.nan, np.searchsorted(self._ordered, given, side="right") / self.data.size)
 
@@ -298,7 +266,6 @@ class Empirical(Sample):
 
     @cached_property
     def mean(self) -> float:
-        """The sample's mean, rounded once."""
         return math.fsum(self.data) / self.data.size
 
 
@@ -314,7 +281,6 @@ class Weighted(Sample):
     weights: Floats
 
     def __init__(self, data: Sequence[float] | Floats, weights: Sequence[float] | Floats) -> None:
-        """Copy and check the sample."""
         object.__setattr__(self, "data", _sample(data, "data"))
         object.__setattr__(self, "weights", _sample(weights, "weights"))
         if self.weights.size != self.data.size:
@@ -329,13 +295,11 @@ class Weighted(Sample):
             return math.fsum(self.weights) if np.isfinite(self.weights.sum()) else math.inf
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """Return the distinct values and their shares of the weight."""
         values, place = np.unique(self.data, return_inverse=True)
         return values, np.bincount(place, weights=self.weights) / self._total
 
     @cached_property
     def mean(self) -> float:
-        """The weighted mean."""
         return math.fsum(self.data * (self.weights / self._total))
 
 

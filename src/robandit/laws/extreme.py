@@ -27,24 +27,19 @@ class Frechet(PowerTail):
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
-        """E^(-1/tail) with E exponential."""
         return POWER, -1.0 / self.tail, 0.0
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """exp(-z^-tail)."""
         with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(np.exp(-np.exp(-self.tail * np.log(np.maximum(z, 0.0)))))
 
     def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
-        """(-log P(Z <= z))^(-1/tail)."""
         return np.asarray(hazard(q, not upper) ** (-1.0 / self.tail))
 
     def standard_moment(self, order: float) -> float:
-        """Gamma(1 - order/tail)."""
         return math.gamma(1.0 - order / self.tail)
 
     def standard_density(self, order: float) -> Density:
-        """tail z^-(tail + 1) exp(-z^-tail)."""
         a = self.tail
 
         def log_density(x: Floats, log_x: Floats) -> Floats:
@@ -53,7 +48,6 @@ class Frechet(PowerTail):
         return Density(log_density, 0.0, 1.0, a, lambda w: np.asarray(math.log(a) - w**a))
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """1 - exp(-s) and the lower incomplete gamma function at s = t^-tail."""
         from scipy import special
 
         s = _power(t, -self.tail)
@@ -62,7 +56,6 @@ class Frechet(PowerTail):
         return -math.expm1(-s), self.standard_mean * float(special.gammainc(1.0 - 1.0 / self.tail, s))
 
     def standard_below(self, t: float) -> tuple[float, float]:
-        """exp(-s) and the upper incomplete gamma function at s = t^-tail."""
         s = _power(t, -self.tail)
         return math.exp(-s), _upper_gamma(1.0 - 1.0 / self.tail, s)
 
@@ -100,31 +93,25 @@ class Weibull(LocationScale):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         shape = within(self.shape, "shape", 0.01, math.inf, hint="values overflow for smaller shapes")
         object.__setattr__(self, "shape", shape)
         store_checked(self, positive, "scale")
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
-        """E^(1/shape) with E exponential."""
         return POWER, 1.0 / self.shape, 0.0
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """1 - exp(-z^shape)."""
         with np.errstate(over="ignore"):
             return np.asarray(-np.expm1(-(np.maximum(z, 0.0) ** self.shape)))
 
     def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
-        """(-log P(Z > z))^(1/shape)."""
         return np.asarray(hazard(q, upper) ** (1.0 / self.shape))
 
     def standard_moment(self, order: float) -> float:
-        """Gamma(1 + order/shape)."""
         return math.gamma(1.0 + order / self.shape)
 
     def standard_density(self, order: float) -> Density:
-        """shape z^(shape - 1) exp(-z^shape)."""
         k = self.shape
 
         def log_density(x: Floats, log_x: Floats) -> Floats:
@@ -133,12 +120,10 @@ class Weibull(LocationScale):
         return Density(log_density, 0.0, 1.0, edge=k)
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """exp(-s) and the upper incomplete gamma function at s = t^shape."""
         s = _power(t, self.shape)
         return math.exp(-s), _upper_gamma(1.0 + 1.0 / self.shape, s)
 
     def standard_below(self, t: float) -> tuple[float, float]:
-        """1 - exp(-s) and the lower incomplete gamma function at s = t^shape."""
         from scipy import special
 
         s = _power(t, self.shape)

@@ -30,43 +30,35 @@ class Gaussian(SymmetricLaw):
     sd: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         store_checked(self, finite, "mean")
         store_checked(self, positive, "sd")
 
     @property
     def placement(self) -> tuple[float, float]:
-        """The parameters ``mean`` and ``sd``."""
         return self.mean, self.sd
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
-        """Standard normal."""
         return GAUSSIAN, 0.0, 0.0
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """The normal cdf."""
         from scipy import special
 
         return np.asarray(special.ndtr(z))
 
     def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
-        """The inverse of the normal cdf."""
         from scipy import special
 
         return np.asarray(-special.ndtri(q) if upper else special.ndtri(q))
 
     def standard_moment(self, order: float) -> float:
-        """The formula of the class docstring, for mean 0 and sd 1."""
         return math.exp(math.lgamma(0.5 * (order + 1.0)) + 0.5 * order * math.log(2.0)) / math.sqrt(math.pi)
 
     def standard_density(self, order: float) -> Density:
-        """The normal density."""
         constant = -0.5 * math.log(2.0 * math.pi)
         return Density(lambda x, _: constant - 0.5 * x * x, 0.0, 1.0)
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """Return the normal tail and the density at t."""
         from scipy import special
 
         return float(special.ndtr(-t)), math.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
@@ -92,7 +84,6 @@ class LogNormal(LocationScale):
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         mu = within(self.mu, "mu", -600.0, 600.0, hint="values overflow or underflow for other mu")
         object.__setattr__(self, "mu", mu)
         store_checked(self, positive, "sigma")
@@ -101,12 +92,10 @@ class LogNormal(LocationScale):
 
     @property
     def placement(self) -> tuple[float, float]:
-        """The location 0, and the median as the scale."""
         return 0.0, math.exp(self.mu)
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
-        """exp(mu + sigma N)."""
         return LOGNORMAL, self.sigma, self.mu
 
     def components(self) -> tuple[Component, ...]:
@@ -114,7 +103,6 @@ class LogNormal(LocationScale):
         return (Component(1.0, 0.0, 1.0, *self.standard_code),)
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """The normal cdf at log(z) / sigma."""
         from scipy import special
 
         with np.errstate(divide="ignore"):
@@ -125,7 +113,6 @@ class LogNormal(LocationScale):
         return np.asarray(np.exp(Gaussian(self.mu, self.sigma).quantiles(q, upper)))
 
     def standard_moment(self, order: float) -> float:
-        """exp(order^2 sigma^2 / 2)."""
         return math.exp(0.5 * (order * self.sigma) ** 2)
 
     def standard_density(self, order: float) -> Density:
@@ -139,11 +126,9 @@ class LogNormal(LocationScale):
         return Density(log_density, 0.0, 1.0, reach=45.0 + order * sigma**2 + 12.0 * sigma)
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """Return two normal tails. The second is shifted by sigma."""
         return self._sides(t, -1.0)
 
     def standard_below(self, t: float) -> tuple[float, float]:
-        """Return two normal tails. The second is shifted by sigma."""
         return self._sides(t, 1.0)
 
     def _sides(self, t: float, sign: float) -> tuple[float, float]:

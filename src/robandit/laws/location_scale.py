@@ -67,13 +67,11 @@ class LocationScale(Law):
         """P(Z < t) and E[Z 1{Z < t}]."""
 
     def components(self) -> tuple[Component, ...]:
-        """Return one component."""
         loc, scale = self.placement
         return (Component(1.0, loc, scale, *self.standard_code),)
 
     @property
     def mean(self) -> float:
-        """loc + scale E Z."""
         loc, scale = self.placement
         return loc + scale * self.standard_mean
 
@@ -89,18 +87,15 @@ class LocationScale(Law):
 
     @property
     def support(self) -> tuple[float, float]:
-        """loc + scale times the support of Z."""
         loc, scale = self.placement
         low, high = self.standard_support
         return loc + scale * low, loc + scale * high
 
     def cdf(self, x: ArrayLike) -> Floats:
-        """Return P(X <= x) in closed form."""
         loc, scale = self.placement
         return self.standard_cdf((points(x) - loc) / scale)
 
     def quantiles(self, q: Floats, upper: bool) -> Floats:
-        """Return loc + scale times the quantiles of Z."""
         loc, scale = self.placement
         return loc + scale * self.standard_quantiles(q, upper)
 
@@ -127,7 +122,6 @@ class LocationScale(Law):
         return moment(self.standard_density(order), order, centre, f"the moment of order {order} of {self!r}")
 
     def partial_means(self, m: float, about: float) -> tuple[float, float]:
-        """Return the two sides in closed form."""
         loc, scale = self.placement
         centre, level = (about - loc) / scale, m / scale
         sides = self.standard_above(centre + level), self.standard_below(centre - level)
@@ -140,7 +134,6 @@ class SymmetricLaw(LocationScale):
 
     @property
     def placement(self) -> tuple[float, float]:
-        """The parameters ``loc`` and ``scale``."""
         return self.loc, self.scale  # type: ignore[attr-defined]
 
     @property
@@ -150,17 +143,14 @@ class SymmetricLaw(LocationScale):
 
     @property
     def standard_support(self) -> tuple[float, float]:
-        """The real line."""
         return -math.inf, math.inf
 
     @property
     def left_tail(self) -> float:
-        """The right tail index."""
         return self.right_tail
 
     @property
     def symmetric_about(self) -> float | None:
-        """The location."""
         return self.placement[0]
 
     def standard_moment_about(self, order: float, centre: float) -> float:
@@ -170,7 +160,6 @@ class SymmetricLaw(LocationScale):
         return moment(density, order, centre, what) + moment(density, order, -centre, what)
 
     def standard_below(self, t: float) -> tuple[float, float]:
-        """The mirror image of ``standard_above(-t)``."""
         mass, part = self.standard_above(-t)
         return mass, -part
 
@@ -183,12 +172,10 @@ class PowerTail(LocationScale):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         store_checked(self, positive, "tail", "scale")
 
     @property
     def right_tail(self) -> float:
-        """The parameter ``tail``."""
         return self.tail
 
 

@@ -15,13 +15,7 @@ KINDS = {"float64": "<f8", "int32": "<i4"}
 
 
 def packed(values: np.ndarray[Any, Any], kind: str = "float64") -> list[Any] | dict[str, str]:
-    """Return a one-dimensional array as JSON data. Equal values give the same text on every machine.
-
-    >>> packed(np.array([1.5, 2.0]))
-    [1.5, 2.0]
-    >>> packed(np.zeros(2000), "int32")["int32"][:8]
-    'AAAAAAAA'
-    """
+    """Return a one-dimensional array as JSON data. Equal values give the same text on every machine."""
     if values.size <= LONG:
         return list(values.tolist())
     return {kind: base64.b64encode(values.astype(KINDS[kind]).tobytes()).decode()}
@@ -33,11 +27,7 @@ def is_packed(value: Any) -> bool:
 
 
 def unpacked(value: Any, name: str) -> Any:
-    """Return the array that `packed` wrote. Other values are returned unchanged, and the caller checks them.
-
-    >>> unpacked(packed(np.arange(2000.0)), "data").tolist() == list(range(2000))
-    True
-    """
+    """Return the array that `packed` wrote. Other values are returned unchanged, and the caller checks them."""
     if not is_packed(value):
         return value
     kind, text = next(iter(value.items()))

@@ -27,33 +27,26 @@ class Pareto(PowerTail):
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
-        """U^(-1/tail)."""
         return PARETO, 1.0 / self.tail, 0.0
 
     @property
     def standard_support(self) -> tuple[float, float]:
-        """The interval from 1 to infinity."""
         return 1.0, math.inf
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """1 - z^-tail."""
         return np.asarray(-np.expm1(-self.tail * np.log(np.maximum(z, 1.0))))
 
     def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
-        """P(Z > z)^(-1/tail)."""
         return np.asarray(np.exp(hazard(q, upper) / self.tail))
 
     def standard_moment(self, order: float) -> float:
-        """tail / (tail - order)."""
         return self.tail / (self.tail - order)
 
     def standard_density(self, order: float) -> Density:
-        """tail z^-(tail + 1) from 1 on."""
         a = self.tail
         return Density(lambda _, log_x: math.log(a) - (a + 1.0) * log_x, 1.0, 1.0, a, lambda w: math.log(a) + 0.0 * w)
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """t^-tail and tail t^(1 - tail) / (tail - 1)."""
         t = max(t, 1.0)
         mass = t**-self.tail
         if self.tail <= 1.0:
@@ -63,7 +56,6 @@ class Pareto(PowerTail):
         return mass, self.standard_mean * t * mass
 
     def standard_below(self, t: float) -> tuple[float, float]:
-        """1 - t^-tail, and the integral of tail z^-tail from 1 to t."""
         return _below(self.tail, t)
 
 
@@ -88,11 +80,9 @@ class Lomax(PowerTail):
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
-        """U^(-1/tail); ``components`` subtracts 1."""
         return PARETO, 1.0 / self.tail, 0.0
 
     def components(self) -> tuple[Component, ...]:
-        """Return a Pareto component, shifted down by its least value."""
         return (Component(1.0, -self.scale, self.scale, *self.standard_code),)
 
     @property
@@ -101,20 +91,16 @@ class Lomax(PowerTail):
         return 1.0 / (self.tail - 1.0) if self.tail > 1.0 else math.inf
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """1 - (1 + z)^-tail."""
         return np.asarray(-np.expm1(-self.tail * np.log1p(np.maximum(z, 0.0))))
 
     def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
-        """P(Z > z)^(-1/tail) - 1."""
         return np.asarray(np.expm1(hazard(q, upper) / self.tail))
 
     def standard_moment(self, order: float) -> float:
-        """tail B(order + 1, tail - order)."""
         log_beta = math.lgamma(order + 1.0) + math.lgamma(self.tail - order) - math.lgamma(self.tail + 1.0)
         return self.tail * math.exp(log_beta)
 
     def standard_density(self, order: float) -> Density:
-        """tail (1 + z)^-(tail + 1)."""
         a = self.tail
 
         def log_density(x: Floats, log_x: Floats) -> Floats:
@@ -123,7 +109,6 @@ class Lomax(PowerTail):
         return Density(log_density, 0.0, 1.0 / a, a, lambda w: np.asarray(math.log(a) - (a + 1.0) * np.log1p(w)))
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """(1 + t)^-tail and (1 + t)^-tail (1 + tail t) / (tail - 1)."""
         t = max(t, 0.0)
         mass = (1.0 + t) ** -self.tail
         if self.tail <= 1.0:
@@ -133,7 +118,6 @@ class Lomax(PowerTail):
         return mass, mass * (1.0 + self.tail * t) / (self.tail - 1.0)
 
     def standard_below(self, t: float) -> tuple[float, float]:
-        """Return both values for a Pareto variable minus 1."""
         mass, part = _below(self.tail, 1.0 + t)
         return mass, part - mass
 
@@ -153,38 +137,31 @@ class Burr(LocationScale):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         store_checked(self, positive, "c", "k", "scale")
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
-        """(U^(-1/k) - 1)^(1/c)."""
         return BURR, 1.0 / self.c, 1.0 / self.k
 
     @property
     def right_tail(self) -> float:
-        """The product c k."""
         return self.c * self.k
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """1 - (1 + z^c)^-k."""
         with np.errstate(over="ignore"):
             return np.asarray(-np.expm1(-self.k * np.log1p(np.maximum(z, 0.0) ** self.c)))
 
     def standard_quantiles(self, q: Floats, upper: bool) -> Floats:
-        """(P(Z > z)^(-1/k) - 1)^(1/c)."""
         y = hazard(q, upper) / self.k
         # For y > 40, e^y - 1 rounds to e^y, which may overflow although its root does not.
         return np.where(y > 40.0, np.exp(y / self.c), np.expm1(y) ** (1.0 / self.c))
 
     def standard_moment(self, order: float) -> float:
-        """k B(k - order/c, 1 + order/c)."""
         # This is k - order/c. Computed from the tail index, it is positive if and only if the order is below that index.
         rest = (self.right_tail - order) / self.c
         return self.k * math.exp(math.lgamma(rest) + math.lgamma(1.0 + order / self.c) - math.lgamma(self.k + 1.0))
 
     def standard_density(self, order: float) -> Density:
-        """c k z^(c - 1) (1 + z^c)^-(k + 1)."""
         c, k = self.c, self.k
         constant = math.log(c * k)
 
@@ -198,7 +175,6 @@ class Burr(LocationScale):
         return Density(log_density, 0.0, median, self.right_tail, log_kernel, edge=c)
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """(1 + t^c)^-k, and an incomplete beta function of 1 / (1 + t^c)."""
         from scipy import special
 
         log_one_plus = _softplus(log_power(t, self.c))
@@ -210,7 +186,6 @@ class Burr(LocationScale):
         return mass, self.standard_mean * float(special.betainc(self.k - inverse, 1.0 + inverse, share))
 
     def standard_below(self, t: float) -> tuple[float, float]:
-        """1 - (1 + t^c)^-k, and an incomplete beta function of t^c / (1 + t^c)."""
         from scipy import special
 
         log_t_power = log_power(t, self.c)

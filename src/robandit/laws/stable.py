@@ -15,20 +15,18 @@ from robandit.kernel.types import Floats
 from robandit.laws.base import Law, store_checked
 from robandit.laws.gaussian import Gaussian
 from robandit.laws.quadrature import NEGLIGIBLE, double_exponential
-from robandit.laws.student import Cauchy
-from robandit.laws.table import CAUCHY, STABLE, STABLE_ONE, Component
+from robandit.laws.table import STABLE, Component
 from robandit.validation import finite, points, positive, within
 
 
 @dataclass(frozen=True)
 class Stable(Law):
-    """The stable law with index alpha in (0, 2], skewness beta in [-1, 1], location and scale, in Nolan's S1 form.
+    """The stable law with index alpha in (1, 2], skewness beta in [-1, 1], mean ``loc`` and a scale, in Nolan's S1 form.
 
-    log E exp(itX) = ``i loc t - |scale t|^alpha (1 - i beta sign(t) tan(pi alpha/2))`` for alpha != 1, and
-    ``i loc t - |scale t| (1 + i beta (2/pi) sign(t) log|t|)`` for alpha = 1. For alpha > 1 the mean is ``loc`` for every beta. For
-    alpha <= 1 no mean exists. The tail index is alpha on both sides, unless beta is -1 or 1. alpha = 2 is the normal law with
-    variance 2 scale^2. Moments about loc are exact. Moments about other points, the cdf and partial means are quadratures to about
-    1e-9 if alpha is at least 0.05 away from 1. Closer to 1 they may raise `InvalidInput` if the law is skewed.
+    log E exp(itX) = ``i loc t - |scale t|^alpha (1 - i beta sign(t) tan(pi alpha/2))``. The tail index is alpha on both sides,
+    unless beta is -1 or 1. alpha = 2 is the normal law with variance 2 scale^2. Other stable laws have no mean, so they cannot be
+    arms. Moments about loc are exact. Moments about other points, the cdf and partial means are quadratures to about 1e-9 if alpha
+    is at least 1.05. Closer to 1 they may raise `InvalidInput` if the law is skewed.
 
     >>> Stable(alpha=1.5).absolute_moment(1.0)
     1.7054652401
@@ -40,8 +38,8 @@ class Stable(Law):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
-        object.__setattr__(self, "alpha", within(self.alpha, "alpha", 0.0, 2.0, open_low=True))
+        hint = "other stable laws have no mean"
+        object.__setattr__(self, "alpha", within(self.alpha, "alpha", 1.0, 2.0, open_low=True, hint=hint))
         object.__setattr__(self, "beta", within(self.beta, "beta", -1.0, 1.0))
         store_checked(self, finite, "loc")
         store_checked(self, positive, "scale")
@@ -49,61 +47,38 @@ class Stable(Law):
     @property
     def _skew(self) -> float:
         """beta tan(pi alpha/2), in forms that are accurate near alpha = 1 and alpha = 2."""
-        if abs(self.alpha - 1.0) < 0.5:
+        if self.alpha < 1.5:
             return -self.beta / math.tan(0.5 * math.pi * (self.alpha - 1.0))
-        return self.beta * math.tan(0.5 * math.pi * (self.alpha - (2.0 if self.alpha > 1.0 else 0.0)))
-
-    @property
-    def _origin(self) -> float:
-        """The origin in X = origin + scale Z with Z standard. It differs from loc only if alpha = 1 and beta != 0."""
-        if self.alpha == 1.0:
-            return self.loc + 2.0 / math.pi * self.beta * self.scale * math.log(self.scale)
-        return self.loc
+        return self.beta * math.tan(0.5 * math.pi * (self.alpha - 2.0))
 
     def components(self) -> tuple[Component, ...]:
-        """Return one component, which uses the transform of Chambers, Mallows and Stuck."""
-        if self.alpha == 1.0:
-            code, a, b = (CAUCHY, 0.0, 0.0) if self.beta == 0.0 else (STABLE_ONE, 0.0, self.beta)
-        else:
-            code, a, b = STABLE, self.alpha, self._skew
-        return (Component(1.0, self._origin, self.scale, code, a, b),)
+        return (Component(1.0, self.loc, self.scale, STABLE, self.alpha, self._skew),)
 
     @property
     def mean(self) -> float:
-        """The location for alpha > 1. For smaller alpha: infinite if only one tail is heavy, undefined if both are heavy."""
-        if self.alpha > 1.0:
-            return self.loc
-        return math.copysign(math.inf, self.beta) if abs(self.beta) == 1.0 else math.nan
+        return self.loc
 
     @property
     def left_tail(self) -> float:
-        """Alpha, unless the law is normal or fully skewed to the right."""
         return math.inf if self.alpha == 2.0 or self.beta == 1.0 else self.alpha
 
     @property
     def right_tail(self) -> float:
-        """Alpha, unless the law is normal or fully skewed to the left."""
         return math.inf if self.alpha == 2.0 or self.beta == -1.0 else self.alpha
 
     @property
     def support(self) -> tuple[float, float]:
-        """A half-line for alpha < 1 and full skew, else the real line."""
-        half = self.alpha < 1.0
-        low = self.loc if half and self.beta == 1.0 else -math.inf
-        return low, self.loc if half and self.beta == -1.0 else math.inf
+        return -math.inf, math.inf
 
     @property
     def symmetric_about(self) -> float | None:
-        """The location, if the law is not skewed."""
         return self.loc if self.beta == 0.0 or self.alpha == 2.0 else None
 
     def cdf(self, x: ArrayLike) -> Floats:
         """Return P(X <= x) by quadrature over the angle of the sampler's transform."""
-        z = (points(x) - self._origin) / self.scale
+        z = (points(x) - self.loc) / self.scale
         if self.alpha == 2.0:
             return Gaussian(0.0, math.sqrt(2.0)).cdf(z)
-        if self.alpha == 1.0:
-            return self._cdf_one(z)
         flat = z.ravel()
         out = np.empty(flat.shape)
         for start in range(0, flat.size, 512):  # blocks bound the size of the matrix of nodes
@@ -114,31 +89,10 @@ class Stable(Law):
         return out.reshape(z.shape)
 
     def quantiles(self, q: Floats, upper: bool) -> Floats:
-        """Return the quantiles of the two special cases with a closed form: the normal law and the Cauchy law."""
+        """Return the quantiles of the normal law, the only case with a closed form."""
         if self.alpha == 2.0:
             return Gaussian(self.loc, self.scale * math.sqrt(2.0)).quantiles(q, upper)
-        if self.alpha == 1.0 and self.beta == 0.0:
-            return Cauchy(self.loc, self.scale).quantiles(q, upper)
         return super().quantiles(q, upper)
-
-    def _cdf_one(self, z: Floats) -> Floats:
-        if self.beta == 0.0:
-            return np.asarray(np.arctan2(1.0, -z) / math.pi)
-        beta = abs(self.beta)
-        flat = (z if self.beta > 0.0 else -z).ravel()
-        logit = np.sinh(np.arange(-900, 901) / 200.0)
-        total = np.zeros(flat.shape)
-        for sign in (1.0, -1.0):  # the half of the angles next to pi/2, and the half next to -pi/2
-            log_offset = math.log(0.5 * math.pi) - np.logaddexp(0.0, -logit)
-            offset = np.exp(log_offset)
-            slope = 0.5 * math.pi * (1.0 + sign * beta) - sign * beta * offset
-            weight = np.exp(log_offset - np.logaddexp(0.0, logit)) * np.cosh(np.arange(-900, 901) / 200.0) / 200.0
-            with np.errstate(over="ignore"):
-                level = np.log(slope / (0.5 * math.pi * np.sin(offset))) + sign * slope / (beta * np.tan(offset))
-                for i, value in enumerate(flat):
-                    total[i] += np.sum(weight * np.exp(-np.exp(level - 0.5 * math.pi * value / beta)))
-        below = total / math.pi
-        return np.asarray(below if self.beta > 0.0 else 1.0 - below).reshape(z.shape)
 
     @cached_property
     def _angles(self) -> tuple[_Angles, _Angles]:
@@ -149,8 +103,8 @@ class Stable(Law):
         """Return a moment: about loc exactly, about other points from the characteristic function."""
         if self.alpha == 2.0:
             return Gaussian(self.loc, self.scale * math.sqrt(2.0)).finite_moment(order, about)
-        centre = (about - self._origin) / self.scale
-        if centre == 0.0 and self.alpha != 1.0:
+        centre = (about - self.loc) / self.scale
+        if centre == 0.0:
             turn = math.atan(self._skew) * order / self.alpha
             stretch = math.exp(0.5 * order / self.alpha * math.log1p(self._skew**2))
             gammas = math.gamma(order) * math.gamma(1.0 - order / self.alpha)
@@ -168,26 +122,22 @@ class Stable(Law):
         """
         side = 1.0 if centre > 0.0 else -1.0
         shift = abs(centre)
-        alpha, skew = self.alpha, side * self._skew if self.alpha != 1.0 else side * self.beta * 2.0 / math.pi
-        angle = 0.0 if alpha == 1.0 else min(math.pi / 8.0, 0.5 * (0.5 * math.pi - math.atan(skew)) / alpha)
+        alpha, skew = self.alpha, side * self._skew
+        angle = min(math.pi / 8.0, 0.5 * (0.5 * math.pi - math.atan(skew)) / alpha)
         turn = cmath.exp(1j * angle)
         back = cmath.exp(-1j * angle * order)
-        least = min(alpha, 1.0)
+        fade = cmath.exp(1j * angle * alpha) * (1.0 + 1j * skew)
+        walk = 1j * shift * turn
 
         def integrand(log_s: Floats) -> Floats:
-            if alpha == 1.0:
-                fade = turn * (1.0 - 1j * skew * log_s)
-            else:
-                fade = np.full(log_s.shape, cmath.exp(1j * angle * alpha) * (1.0 + 1j * skew))
-            walk = 1j * shift * turn
-            # log phi is z = s^least rate. Powers of s are combined with s^-order before they are evaluated.
-            rate = walk * np.exp((1.0 - least) * log_s) - fade * np.exp((alpha - least) * log_s)
-            z = rate * np.exp(least * log_s)
+            # log phi is z = s rate. Powers of s are combined with s^-order before they are evaluated.
+            rate = walk - fade * np.exp((alpha - 1.0) * log_s)
+            z = rate * np.exp(log_s)
             square = np.square(walk * np.exp(log_s))  # -(c t)^2
             inside = np.abs(z) < 0.5
             near = (
                 fade * np.exp((alpha - order) * log_s)
-                - np.square(rate) * _exponential_rest(np.where(inside, z, 0.0)) * np.exp((2.0 * least - order) * log_s)
+                - np.square(rate) * _exponential_rest(np.where(inside, z, 0.0)) * np.exp((2.0 - order) * log_s)
                 + walk**3 / (1.0 - square) * np.exp((3.0 - order) * log_s)
             )
             far = (1.0 - np.exp(z) + walk * np.exp(log_s) / (1.0 - square)) * np.exp(-order * log_s)
@@ -203,10 +153,7 @@ class Stable(Law):
         """Return the two sides by quadrature over the angle of the sampler's transform."""
         if self.alpha == 2.0:
             return Gaussian(self.loc, self.scale * math.sqrt(2.0)).partial_means(m, about)
-        if self.alpha <= 1.0:
-            # At least one side is infinite, so the finite value of a bounded side would not change the sum.
-            return (math.inf if self.beta > -1.0 else 0.0), (-math.inf if self.beta < 1.0 else 0.0)
-        centre, level = (about - self._origin) / self.scale, m / self.scale
+        centre, level = (about - self.loc) / self.scale, m / self.scale
         upper = self._above(0, centre + level, centre)
         lower = -self._above(1, level - centre, -centre)
         return self.scale * upper, self.scale * lower
@@ -240,9 +187,9 @@ class _Angles:
     def __init__(self, alpha: float, skew: float, beta: float) -> None:
         self.power = alpha / (alpha - 1.0)
         shift = math.atan(skew)
-        # ``start`` is V0 + pi/2, and ``end`` is pi minus the sine's angle at pi/2. Each is exactly 0 at one full skew.
-        start = 0.0 if alpha < 1.0 and beta == 1.0 else 0.5 * math.pi - shift / alpha
-        end = 0.0 if alpha > 1.0 and beta == -1.0 else math.pi - 0.5 * math.pi * alpha - shift
+        # ``start`` is V0 + pi/2, and ``end`` is pi minus the sine's angle at pi/2, which is exactly 0 at full skew to the left.
+        start = 0.5 * math.pi - shift / alpha
+        end = 0.0 if beta == -1.0 else math.pi - 0.5 * math.pi * alpha - shift
         length = math.pi - start
         if length < 1e-12:  # a law on the other half-line
             self.log_a = self.weight = np.zeros(1)
@@ -269,11 +216,10 @@ class _Angles:
         """Return P(Z > t) for an array of t >= 0."""
         with np.errstate(all="ignore"):
             level = np.exp((np.log(t)[:, None] - self.log_a) * self.power)
-            share = np.exp(-level) if self.power > 0.0 else -np.expm1(-level)
-        return np.asarray(share @ self.weight)
+        return np.asarray(np.exp(-level) @ self.weight)
 
     def partial(self, t: float) -> tuple[float, float]:
-        """Return P(Z > t) and E[Z 1{Z > t}] for t >= 0 and alpha > 1."""
+        """Return P(Z > t) and E[Z 1{Z > t}] for t >= 0."""
         from scipy import special
 
         if not self.weight.any():

@@ -30,22 +30,18 @@ class StudentT(SymmetricLaw):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         store_checked(self, positive, "dof", "scale")
         store_checked(self, finite, "loc")
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
-        """Student's t."""
         return STUDENT, self.dof, 0.0
 
     @property
     def right_tail(self) -> float:
-        """The degrees of freedom."""
         return self.dof
 
     def standard_cdf(self, z: Floats) -> Floats:
-        """Student's cdf."""
         from scipy import special
 
         return np.asarray(special.stdtr(self.dof, z))
@@ -67,13 +63,11 @@ class StudentT(SymmetricLaw):
         return np.where((q < 0.5) != upper, -size, size)
 
     def standard_moment(self, order: float) -> float:
-        """The formula of the class docstring, for scale 1."""
         dof = self.dof
         gammas = math.lgamma(0.5 * (order + 1.0)) + math.lgamma(0.5 * (dof - order)) - math.lgamma(0.5 * dof)
         return math.exp(gammas + 0.5 * order * math.log(dof)) / math.sqrt(math.pi)
 
     def standard_density(self, order: float) -> Density:
-        """Student's density."""
         return _density(self.dof)
 
     def standard_above(self, t: float) -> tuple[float, float]:
@@ -101,20 +95,15 @@ class Cauchy(SymmetricLaw):
     loc: float = 0.0
     scale: float = 1.0
 
+    right_tail = 1.0
+
     def __post_init__(self) -> None:
-        """Check the parameters."""
         store_checked(self, finite, "loc")
         store_checked(self, positive, "scale")
 
     @property
     def standard_code(self) -> tuple[int, float, float]:
-        """The tangent of a uniform angle."""
         return CAUCHY, 0.0, 0.0
-
-    @property
-    def right_tail(self) -> float:
-        """The tail index 1."""
-        return 1.0
 
     def standard_cdf(self, z: Floats) -> Floats:
         """Return the angle over pi, in a form without cancellation."""
@@ -127,15 +116,12 @@ class Cauchy(SymmetricLaw):
         return np.where((q < 0.5) != upper, -size, size)
 
     def standard_moment(self, order: float) -> float:
-        """1 / cos(pi order / 2)."""
         return 1.0 / math.cos(0.5 * math.pi * order)
 
     def standard_density(self, order: float) -> Density:
-        """1 / (pi (1 + z^2))."""
         return _density(1.0)
 
     def standard_above(self, t: float) -> tuple[float, float]:
-        """Return the angle over pi, and infinity for the partial mean."""
         return math.atan2(1.0, t) / math.pi, math.inf
 
 

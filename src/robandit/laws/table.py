@@ -15,8 +15,7 @@ code           Z                                                  a             
 ``LOGNORMAL``  exp(b + a N)                                       sigma                    mu
 ``BURR``       (U^(-b) - 1)^a                                     1 / c                    1 / k
 ``CAUCHY``     standard Cauchy                                    .                        .
-``STABLE``     alpha-stable, S1, alpha != 1, scale 1, location 0  alpha                    beta tan(pi alpha/2)
-``STABLE_ONE`` alpha-stable, S1, alpha = 1, scale 1, location 0   .                        beta
+``STABLE``     alpha-stable, S1, alpha > 1, scale 1, location 0   alpha                    beta tan(pi alpha/2)
 ``DISCRETE``   value j with probability p_j                       .                        .
 ``EMPIRICAL``  a recorded sample, drawn with replacement          .                        .
 ============== ================================================== ======================== ==================
@@ -43,7 +42,7 @@ from robandit.validation import invalid, items_of
 __all__ = ["Component", "LawTable", "draw", "fill", "missed", "tabulate", "with_missed"]
 
 PARETO, CONSTANT, BERNOULLI, GAUSSIAN, STUDENT, POWER, LOGNORMAL, BURR, CAUCHY = range(9)
-STABLE, STABLE_ONE, DISCRETE, EMPIRICAL = range(9, 13)
+STABLE, DISCRETE, EMPIRICAL = range(9, 12)
 # Columns of ``par``. The eighth column is 0: eight doubles are one cache line, so a draw reads one line of the table.
 CUMULATIVE, LOC, SCALE, A, B, OFFSET, LENGTH = range(7)
 # -log(U) at the middle of the last cell of the uniform grid, which replaces 0 if U rounds to 1.
@@ -173,8 +172,6 @@ def draw_other(kind: int, row: int, par: Floats, pool: Floats, rng: UInts) -> fl
         return math.tan(math.pi * (uniform(rng) - 0.5))
     if kind == STABLE:
         return draw_stable(a, b, rng)
-    if kind == STABLE_ONE:
-        return draw_stable_one(b, rng)
     if kind == DISCRETE:
         return draw_discrete(pool, int(par[row, OFFSET]), int(par[row, LENGTH]) // 2, rng)
     if kind == EMPIRICAL:
@@ -195,7 +192,7 @@ def draw_student(dof: float, rng: UInts) -> float:
 
 
 def draw_stable(alpha: float, skew: float, rng: UInts) -> float:
-    """Draw a stable variable with alpha != 1 (Chambers, Mallows and Stuck 1976), with ``skew`` = beta tan(pi alpha / 2).
+    """Draw a stable variable with alpha > 1 (Chambers, Mallows and Stuck 1976), with ``skew`` = beta tan(pi alpha / 2).
 
     The angle of the second cosine uses the exact ``1 - alpha``. Near alpha = 1 its rounding error then enters with an exponent
     that is as small, so the result is accurate to a few units in its last place.
@@ -209,15 +206,6 @@ def draw_stable(alpha: float, skew: float, rng: UInts) -> float:
     stretch = 0.5 * math.log1p(skew * skew) - math.log(first)
     tilt = (1.0 - alpha) * (math.log(second) - math.log(positive_exponential(rng)))
     return math.sin(alpha * angle + shift) * math.exp((stretch + tilt) * inverse)
-
-
-def draw_stable_one(beta: float, rng: UInts) -> float:
-    """Draw a stable variable with alpha = 1 (Chambers, Mallows and Stuck 1976)."""
-    angle = math.pi * (uniform(rng) - 0.5)
-    slope = max(0.5 * math.pi + beta * angle, LEAST_EXPONENTIAL)
-    cosine = max(math.cos(angle), LEAST_EXPONENTIAL)
-    ratio = 0.5 * math.pi * positive_exponential(rng) * cosine / slope
-    return (slope * math.tan(angle) - beta * math.log(ratio)) * (2.0 / math.pi)
 
 
 def draw_discrete(pool: Floats, offset: int, count: int, rng: UInts) -> float:

@@ -32,7 +32,6 @@ class Verdict:
     excess: float | None = None
 
     def __bool__(self) -> bool:
-        """Return whether the inequality holds."""
         return self.holds
 
 

@@ -27,6 +27,7 @@ from robandit.errors import (
     ExpiryWarning,
     HorizonReached,
     InvalidInput,
+    NotApplicable,
     UnavailableArm,
     UnknownArm,
     excerpt,
@@ -57,10 +58,11 @@ from robandit.live.ledger import Decision, IssuedDecisions, many_expired
 from robandit.live.memory import CHUNK, WATCHED, Memory
 from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
 from robandit.live.saving import Among, Fields, pack, unpack
-from robandit.policies import Probing, Restarting
+from robandit.live.sticky import Assignment, Assignments, checked_unit
+from robandit.policies import Floor, Probing, Restarting
 from robandit.policies.base import Policy, check_policy_given
 from robandit.policies.default import DEFAULT
-from robandit.policies.drift.wrapping import Wrapping
+from robandit.policies.wrapping import notices_changes
 from robandit.wording import share
 
 if TYPE_CHECKING:
@@ -76,6 +78,8 @@ _CHANGES_OF_STATE: dict[type[Any], tuple[State, tuple[State, ...]]] = {
     ArmRetired: (RETIRED, (ACTIVE, PAUSED)),
 }
 
+RULE = 1
+"""The rule of decisions that are made now; see `robandit.live.events.Decided`."""
 NOT_GIVEN: Any = object()  # None is a valid name
 Log = Callable[[Event], object]
 Warned = tuple[type[Warning], str]
@@ -106,6 +110,12 @@ class Bandit:
         What to do about rewards that change over time. None: only warn (`robandit.errors.DriftWarning`). ``"probe"``: pull idle
         arms now and then (`robandit.Probing`). ``"restart"``: also forget old rewards when a change is noticed
         (`robandit.Restarting`). Both cost regret if nothing changes.
+    sticky_for
+        Seconds for which a unit, such as a user, keeps its arm: see `decide`. None: decisions are independent.
+    floor
+        The share of decisions that is drawn from a fixed distribution, so that the probability of every choice is known
+        (`Decision.propensity`, `robandit.Floor`). A number, such as 0.02: uniform over all arms. A mapping, such as ``{"control":
+        0.05}``: these arms, with these shares of all decisions. It costs regret for ever.
     log
         A function that is called with each event (`robandit.events`), before the method that caused it returns. See `apply`. It
         runs while the bandit is locked: it may use the bandit, but must not wait for another thread that uses it.
@@ -148,6 +158,8 @@ class Bandit:
         minimize: bool = False,
         max_open: int | None = None,
         drift: Literal["probe", "restart"] | None = None,
+        sticky_for: float | None = None,
+        floor: float | Mapping[Arm, float] | None = None,
         log: Log | None = None,
         clock: Callable[[], float] = time.time,
         compile: Compile = "background",
@@ -158,8 +170,15 @@ class Bandit:
         check_policy_given(policy)
         if validation.choice(drift, "drift", (None, "probe", "restart")) is not None:
             policy = Probing(policy) if drift == "probe" else Restarting(policy)
+        if isinstance(floor, Mapping):
+            policy = Floor(policy, arms=floor)
+        elif floor is not None:
+            hint = 'or a mapping from arms to shares, such as {"control": 0.05}'
+            policy = Floor(policy, share=validation.within(floor, "floor", 0.0, 1.0, open_low=True, hint=hint))
         if max_open is not None:
             max_open = validation.integer(max_open, "max_open", 1)
+        if sticky_for is not None:
+            sticky_for = validation.positive(sticky_for, "sticky_for", hint="in seconds, or None")
         if not (log is None or callable(log)):
             raise validation.invalid("log", log, "a function that takes an event, or None")
         if not callable(clock):
@@ -169,7 +188,7 @@ class Bandit:
         policy = policy.prepared(None)
         stream = streams(np.random.SeedSequence(validation.seed(seed)), 1)[0]
         names = list(checked_arms(arms))
-        state = policy.start(len(names), None, stream)
+        state = policy.start(len(names), None, stream, names)
         fields = Fields(
             policy=policy,
             arms=names,
@@ -184,7 +203,9 @@ class Bandit:
             asked=[],
             among=None,
             state=state,
-            record=Memory(len(names), watching=not isinstance(policy, Wrapping)),
+            record=Memory(len(names), watching=not notices_changes(policy)),
+            unrewarded=[],
+            sticky=None if sticky_for is None else Assignments(sticky_for),
         )
         self._use(fields, log, clock, compile)
 
@@ -208,6 +229,7 @@ class Bandit:
         self._unrecorded = [n - seen for n, seen in zip(fields.received, recorded, strict=True)]  # in files of 0.1
         self._fresh = fields.record.fresh
         self._decisions = IssuedDecisions(fields.open, fields.issued, fields.expired)
+        self._sticky = fields.sticky
         self._pick = fields.pick  # the selected arm, until the next event
         self._among = fields.among  # the arms that it was selected among
         self._asked = fields.asked  # the same of earlier choices since the last event
@@ -262,6 +284,11 @@ class Bandit:
     def may_issue(self, decision_id: str) -> bool:
         """Return whether a later decision of this bandit may get this id, so that nothing else should be called so."""
         return self._decisions.may_issue(decision_id)
+
+    def teaches(self, decision_id: DecisionId) -> bool:
+        """Return whether the reward of an open decision would be learned: not after another one of a unit's assignment was."""
+        with self._guard.exclusive():
+            return self._sticky is None or self._sticky.teaches(decision_id)
 
     def opened_before(self, time: float, most: int | None = None) -> list[DecisionId]:
         """Return the ids of the open decisions that were made before a time in seconds since 1970, oldest first.
@@ -367,10 +394,67 @@ class Bandit:
 
     def _check_horizon(self, more: int) -> None:
         made = sum(self._received()) + len(self._decisions.open) + self._decisions.expired
+        made -= 0 if self._sticky is None else self._sticky.extra
         if self._horizon is not None and made + more > self._horizon:
             count = f"was made for {self._horizon} pulls, {made} are made, and {more} more requested"
             hint = "start a new bandit with a longer horizon, or a policy without one"
             raise HorizonReached(f"{self._policy!r} {count}: {hint}")
+
+    # --- decisions elsewhere --------------------------------------------------------------------------------------------
+
+    def allocation(self, decisions: int) -> dict[Arm, float]:
+        """Return the share of each active arm in the next decisions, if none of their rewards came meanwhile.
+
+        Whoever draws arms with these probabilities decides as the bandit would, without asking it. The decisions are made on a
+        copy, so the bandit stays as it is, and repeating the call gives the same shares. A policy that draws random numbers makes
+        at least 100 decisions. Policies that weight rewards by the probability of the choice, or were made for a number of pulls,
+        have no allocation.
+
+        >>> import robandit as rb
+        >>> rb.Bandit(["a", "b"], rb.UCB1()).allocation(10)
+        {'a': 0.5, 'b': 0.5}
+        """
+        return self.allocating()(validation.integer(decisions, "decisions", 1, 10**12), 0)
+
+    def allocating(self) -> Callable[[int, int], dict[Arm, float]]:
+        """Return a function that computes `allocation` for the present state. Any thread may call it.
+
+        Its second argument is the number of decisions that are in flight elsewhere. They are made first, and not counted.
+        """
+        with self._guard.exclusive():
+            if not self._accepts_updates:
+                hint = "let each decision ask the bandit, or use another policy"
+                fact = _WEIGHS if self._policy.weighted else "counts the decisions that it was made for"
+                raise NotApplicable(f"{self._policy.label} {fact}, so it has no allocation: {hint}")
+            active = [i for i, state in enumerate(self._states) if state == ACTIVE]
+            if not active:
+                raise UnavailableArm(f"no arm is active: {self._listed_states()}; resume or add one")
+            names = tuple(self._arms)
+            play = self._engine.play_ahead(RULE, self._decisions.open.per_arm(len(names)))
+
+        def allocation(decisions: int, before: int) -> dict[Arm, float]:
+            shares = play(decisions, before)
+            return {names[i]: shares[i] for i in active}
+
+        return allocation
+
+    def learn_pulls(self, pulls: Iterable[tuple[int, float | None]], rule: int) -> None:
+        """Learn pulls that were decided elsewhere, as positions of arms with checked rewards. None: the reward will never come.
+
+        For the service, which has its own events for them: they are not passed to the log. ``rule`` is that of `events.Decided`.
+        """
+        engine = self._engine
+        with self._guard.exclusive():
+            self._follow(rule)
+            for i, value in pulls:
+                if value is not None:
+                    self._learn((i, value, NOW, None))
+                    continue
+                engine.prepare("issue")
+                engine.prepare("forget")
+                engine.forget(i, engine.issue(i)[0])
+                self._decisions.expired += 1
+                self._forget_choices()
 
     # --- what the bandit knows ------------------------------------------------------------------------------------------
 
@@ -394,9 +478,14 @@ class Bandit:
             return list(zip(self._arms, self._states, self._received(), strict=True))
 
     def counters(self) -> dict[str, int]:
-        """Return the numbers of rewards and open decisions, and the policy's counters (AdaR-UCB: inexact evaluations)."""
+        """Return the numbers of rewards and open decisions, and the policy's counters (AdaR-UCB: inexact evaluations).
+
+        A bandit with ``sticky_for`` also counts the ``units`` in memory.
+        """
         with self._guard.exclusive():
             counts = {"rewards": sum(self._received()), "open": len(self._decisions.open)}
+            if self._sticky is not None:
+                counts["units"] = len(self._sticky)
             return counts | self._engine.counters()
 
     def diagnose(self) -> Diagnosis:
@@ -497,6 +586,8 @@ class Bandit:
             engine.grow()
         if decision_id is not None:
             self._decisions.open.close(decision_id)  # not before, since a hook may raise an error
+            if self._sticky is not None:
+                self._sticky.rewarded(decision_id)
         fresh = self._fresh[i]
         fresh.append(value)
         warned: Sequence[Warned] = ()
@@ -511,6 +602,16 @@ class Bandit:
         return warned
 
     _learn_alone = alone(_learn)
+
+    def _learn_once(self, pull: Pull) -> Sequence[Warned]:
+        """Learn the reward of a decision, or only close it, if a reward of the same assignment was learned before."""
+        decision_id = pull[3]
+        if self._sticky is None or decision_id is None or self._sticky.teaches(decision_id):
+            return self._learn(pull)
+        self._decisions.open.close(decision_id)
+        self._sticky.rewarded(decision_id)
+        self._changed(Rewarded, id=decision_id, value=pull[1])
+        return ()
 
     def _new_warnings(self, i: int) -> list[Warned]:
         """Return warnings after a reward of an arm that made the state grow, or that the detector of changes waited for."""
@@ -543,7 +644,7 @@ class Bandit:
 
     # --- late rewards -----------------------------------------------------------------------------------------------
 
-    def decide(self, among: Iterable[Arm] | None = None, *, arm: Arm = NOT_GIVEN) -> Decision:
+    def decide(self, among: Iterable[Arm] | None = None, *, arm: Arm = NOT_GIVEN, unit: str | None = None) -> Decision:
         """Pull an arm whose reward comes later, through `reward`.
 
         Parameters
@@ -554,46 +655,115 @@ class Bandit:
             The arm of a choice that was made elsewhere, such as by a client that could not reach the bandit. The bandit records it
             and will learn its reward. Any arm may be given, also a paused or retired one. Policies that weight rewards by the
             probability of the choice reject it.
+        unit
+            Who the decision is for, such as a user: a string. The bandit needs ``sticky_for``. A unit gets the same arm again for
+            ``sticky_for`` seconds after the decision that chose it, if the arm is active and in ``among``. Only the first reward of
+            these decisions is learned, because the rewards of one user resemble each other. Call `reward` for the others, too: they
+            close their decisions. The 100,000 newest units are kept.
+
+        Examples
+        --------
+        >>> import robandit as rb
+        >>> bandit = rb.Bandit(["a", "b"], sticky_for=3600.0)
+        >>> first, other, again = (bandit.decide(unit=unit) for unit in ("ann", "bob", "ann"))
+        >>> first.arm, other.arm, again.arm
+        ('a', 'b', 'a')
+        >>> for decision in (first, other, again):
+        ...     bandit.reward(decision, 1.0)
+        >>> [row["pulls"] for row in bandit.estimates()]
+        [1, 1]
         """
-        if arm is not NOT_GIVEN:
-            event = self.decided(among, arm=arm)
-            return Decision(event.id, event.arm, math.nan, event.time)
+        if arm is not NOT_GIVEN or unit is not None:
+            event = self.decided(among, arm=arm, unit=unit)
+            return Decision(event.id, event.arm, event.propensity_or_nan, event.time)
         if self._engine.issue_entry is None:
             # Compiling is done with the lock: while the owner compiled without it, other threads would wait busily.
             with self._guard.exclusive():
                 self._engine.prepare("issue")
         return self._decide(among)
 
-    def decided(self, among: Iterable[Arm] | None = None, *, arm: Arm = NOT_GIVEN) -> Decided:
-        """Make a decision as `decide` does, and return its event."""
+    def decide_many(self, n: int, among: Iterable[Arm] | None = None) -> list[Decision]:
+        """Return ``n`` decisions, as ``n`` calls of `decide` would return, with no call of another thread between them.
+
+        If fewer than ``n`` decisions fit into ``max_open``, or into the policy's horizon, none is made.
+        """
+        n = validation.integer(n, "n", 1)
+        names = None if among is None else listed("among", among)
+        with self._guard.exclusive():
+            self._engine.prepare("issue")
+            self._check_room(n)
+            self._check_horizon(n)
+            return [self._decide(names) for _ in range(n)]
+
+    def decided(self, among: Iterable[Arm] | None = None, *, arm: Arm = NOT_GIVEN, unit: str | None = None) -> Decided:
+        """Make a decision as `decide` does, and return its event, whose ``repeat`` tells whether a unit got its arm again."""
         given = arm is not NOT_GIVEN
         if given and among is not None:
             raise InvalidInput(
                 f"arm = {formatted(arm)} and among exclude each other: give one of them", parameter="arm"
             )
+        if unit is not None:
+            unit = self._checked_unit(unit, given)
+            among = None if among is None else listed("among", among)  # an iterator is read once
         with self._guard.exclusive():
             self._engine.prepare("issue")
             i = self._position_given(arm) if given else -1
             self._check_room()
             now = self._now()
+            if unit is not None:
+                self._engine.prepare("forget")
+                held = self._assignment(unit, now, among)
+                if held is not None:
+                    return self._repeated(held, now)
             if given:
                 self._check_horizon(1)
             else:
                 i = self._choose(among)
             asked = self._asked_names()
+            self._follow(RULE)
             mark, propensity = self._engine.issue(i)
             made = OpenDecision(i, mark, math.nan if given else propensity, now)
             decision_id = self._decisions.add_new(*made)
-            self._opened(decision_id, made, given=given)
-            return Decided(
-                id=decision_id,
-                arm=self._arms[i],
-                mark=mark,
-                propensity=made.propensity,
-                time=now,
-                asked=asked,
-                given=given,
+            if unit is not None:
+                self._assign(decision_id, unit, made)
+            facts = self._facts(decision_id, made) | {"given": given, "unit": unit}
+            self._changed(Decided, **facts)
+            return Decided(**facts, asked=asked)
+
+    def _checked_unit(self, unit: Any, given: bool) -> str:
+        if given:
+            raise InvalidInput(
+                f"arm and unit = {formatted(unit)} exclude each other: give one of them", parameter="unit"
             )
+        if self._sticky is None:
+            rule = "left out: this bandit is not sticky"
+            raise validation.invalid("unit", unit, rule, hint="make it with Bandit(..., sticky_for=3600.0)")
+        return checked_unit(unit)
+
+    def _assignment(self, unit: str, now: float, among: Iterable[Arm] | None) -> Assignment | None:
+        """Return the assignment that a decision of a unit repeats, if there is one."""
+        positions = None if among is None else self._positions(among)
+        held = None if self._sticky is None else self._sticky.of(unit, now)
+        if held is None or self._states[held.arm] != ACTIVE or (positions is not None and held.arm not in positions):
+            return None
+        return held
+
+    def _repeated(self, held: Assignment, now: float) -> Decided:
+        """Repeat the arm of an assignment. The policy does not know of it."""
+        assert self._sticky is not None
+        made = OpenDecision(held.arm, held.mark, held.propensity, now)
+        asked = self._asked_names()
+        decision_id = self._decisions.add_new(*made)
+        self._sticky.repeat(decision_id, held.unit)
+        facts = self._facts(decision_id, made) | {"unit": held.unit, "repeat": True}
+        self._changed(Decided, **facts)
+        return Decided(**facts, asked=asked)
+
+    def _assign(self, decision_id: DecisionId, unit: str, made: OpenDecision) -> None:
+        """Let a unit keep the arm of a new decision, and forget the pulls of ended assignments that have no reward."""
+        assert self._sticky is not None
+        for each in self._sticky.begin(decision_id, unit, made):
+            self._engine.forget(each.arm, each.mark)
 
     @alone
     def _decide(self, among: Iterable[Arm] | None) -> Decision:
@@ -604,6 +774,8 @@ class Bandit:
             now = _checked_time(now)
         i = self._choose(among)
         engine = self._engine
+        if engine.rule != RULE:
+            self._follow(RULE)
         mark: float
         propensity: float | None = None
         if engine.deterministic:  # the usual case of `issue`, without a call
@@ -619,7 +791,7 @@ class Bandit:
         if self._log is None and not self._asked:
             self._pick = -1  # the usual case of `_changed`, without a call
         else:
-            self._opened(decision_id, OpenDecision(i, mark, propensity, now))
+            self._changed(Decided, **self._facts(decision_id, OpenDecision(i, mark, propensity, now)))
         return tuple.__new__(Decision, (decision_id, self._arms[i], propensity, now))  # half the time of Decision(...)
 
     def _position_given(self, arm: Arm) -> int:
@@ -630,18 +802,26 @@ class Bandit:
             raise DecisionError(f"{self._policy.label} {_WEIGHS}, which is not known for a given arm: {hint}")
         return i
 
-    def _check_room(self) -> None:
-        if self._max_open is not None and len(self._decisions.open) >= self._max_open:
+    def _check_room(self, more: int = 1) -> None:
+        if self._max_open is not None and len(self._decisions.open) + more > self._max_open:
             hint = "reward decisions, or close lost ones with expire(older_than=timedelta(...))"
-            message = f"{len(self._decisions.open)} decisions are open, and max_open = {self._max_open}: {hint}"
+            requested = "" if more == 1 else f", and {more} more are requested"
+            message = (
+                f"{len(self._decisions.open)} decisions are open{requested}, and max_open = {self._max_open}: {hint}"
+            )
             raise DecisionError(message, parameter="max_open", value=self._max_open, rule="the most open decisions")
 
     def _now(self) -> float:
         return _checked_time(self._clock())
 
-    def _opened(self, decision_id: DecisionId, made: OpenDecision, *, given: bool = False) -> None:
-        facts = {"mark": made.mark, "propensity": made.propensity, "time": made.time, "given": given}
-        self._changed(Decided, id=decision_id, arm=self._arms[made.arm], **facts)
+    def _facts(self, decision_id: DecisionId, made: OpenDecision) -> dict[str, Any]:
+        """Return the fields of the event of a decision."""
+        return made._asdict() | {"id": decision_id, "arm": self._arms[made.arm], "rule": RULE}
+
+    def _follow(self, rule: int) -> None:
+        """Count pulls without a reward from now on, or not. What 0.2 wrote goes on by its rule until the next own decision."""
+        if rule != self._engine.rule:
+            self._engine.follow(rule, self._decisions.open.per_arm(len(self._arms)))
 
     def reward(self, decision: Decision | DecisionId, value: float) -> None:
         """Learn the reward of an open decision, given by itself or its id. Rewards may come in any order, each exactly once."""
@@ -670,6 +850,8 @@ class Bandit:
     def _reward(self, rewarded: tuple[Decision | DecisionId, float]) -> Sequence[Warned]:
         decision, value = rewarded
         i, mark, decision_id = self._decisions.checked_open(decision, self._arms, self._policy)
+        if self._sticky is not None:
+            return self._learn_once((i, value, mark, decision_id))
         return self._learn((i, value, mark, decision_id))
 
     def expire(self, *decisions: Decision | DecisionId, older_than: timedelta | None = None) -> int:
@@ -708,7 +890,8 @@ class Bandit:
 
     def _expire(self, decision_id: DecisionId) -> None:
         i, mark, _ = self._checked_open(decision_id)
-        self._engine.forget(i, mark)
+        if self._sticky is None or self._sticky.expired(decision_id):
+            self._engine.forget(i, mark)
         self._decisions.open.close(decision_id)
         self._decisions.expired += 1
         self._changed(Expired, id=decision_id)
@@ -839,18 +1022,14 @@ class Bandit:
         match event:
             case Rewarded() | Expired() if event.value is not None:
                 i, mark, decision_id = self._checked_open(event.id)
-                return partial(self._learn, (i, checked_reward(event.value), mark, decision_id))
+                return partial(self._learn_once, (i, checked_reward(event.value), mark, decision_id))
             case Decided():
                 life, number = self._decisions.checked_new(event.id)
                 self._engine.prepare("issue")
                 made = self._checked_decision(event)
-
-                def decide_again() -> None:
-                    self._engine.issue(made.arm)
-                    self._decisions.add_known(event.id, made, life, number)
-                    self._forget_choices()
-
-                return decide_again
+                if event.unit is not None or event.repeat:
+                    self._check_unit_again(event, made)
+                return partial(self._decide_again, event, made, life, number)
             case Observed():
                 return partial(self._learn, (self._position(event.arm), checked_reward(event.value), NOW, None))
             case Expired():
@@ -873,6 +1052,27 @@ class Bandit:
         if isinstance(event.propensity, float) and not math.isnan(event.propensity):  # NaN: not known
             validation.within(event.propensity, "propensity", 0.0, 1.0, owner="Decided")
         return OpenDecision(i, mark, event.propensity_or_nan, time)
+
+    def _decide_again(self, event: Decided, made: OpenDecision, life: str, number: int) -> None:
+        if not event.repeat:
+            self._follow(event.rule)
+            self._engine.issue(made.arm)
+        self._decisions.add_known(event.id, made, life, number)
+        if event.unit is not None and self._sticky is not None:
+            if event.repeat:
+                self._sticky.repeat(event.id, event.unit)
+            else:
+                self._assign(event.id, event.unit, made)
+        self._forget_choices()
+
+    def _check_unit_again(self, event: Decided, made: OpenDecision) -> None:
+        """Raise if the unit of an event, or the decision that it repeats, does not fit."""
+        self._engine.prepare("forget")
+        unit = self._checked_unit(event.unit, event.given)
+        held = self._sticky.of(unit, made.time) if self._sticky is not None else None
+        if event.repeat and (held is None or (held.arm, held.mark) != (made.arm, made.mark)):
+            fact = f"decision {formatted(event.id)} repeats an arm that unit {formatted(unit)} does not have here"
+            raise DecisionError(f"{fact}: apply all events of a log in order", parameter="unit", value=unit)
 
     def _changed(self, event: type[Any], **fields: Any) -> None:
         """Forget the arm that was selected before the event, and log the event. The log may save the bandit, so it comes last."""
@@ -914,6 +1114,7 @@ class Bandit:
                 pick=self._pick,
                 among=self._engine.among,
                 state=self._engine.state,
+                unrewarded=self._engine.state.unrewarded.tolist(),
             )
             return pack(fields)
 

@@ -27,7 +27,8 @@ from robandit.kernel.build import Entry, at_hand, flat, kernel_of, shape_of, unc
 from robandit.kernel.cache import Kernel
 from robandit.kernel.interpreted import interpreted
 from robandit.policies.base import Policy
-from robandit.policies.drift.wrapping import Wrapping
+from robandit.policies.floor.floor import Floor, with_floor
+from robandit.policies.wrapping import Wrapping
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Compile: TypeAlias = Literal["background", "now", "never"]
@@ -50,6 +51,8 @@ _ERRORS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, V
 # What methods of a policy raise if the numbers of a state make no sense, such as those of a file that somebody wrote by hand.
 _SENSELESS = (ArithmeticError, LookupError, MemoryError, ValueError)
 LONG = 0.02  # seconds after which `describe` is compiled: the time of some policies, such as KLinf-UCB, grows with their rewards
+MOST_STEPS = 1_000  # choices of `play_ahead`; of more decisions, each choice stands for several
+FEWEST_DRAWS = 100  # that stand for the decisions of a policy that draws random numbers
 _PACKAGE = str(Path(__file__).parent.parent)
 
 
@@ -113,6 +116,8 @@ class RunningPolicy:
         self._slow = False  # whether `describe` was slow
         self._shapes: Any = None
         self._use(state)
+        self.rule = int(state.unrewarded[-1])
+        """Whether pulls without a reward count: 0 in files and logs of Robandit 0.2."""
         self._shapes = shape_of(state)  # the compiled entries do not check them
         self.state.allowed[:] = self._mask(among)
         self.allowed = frozenset(np.flatnonzero(self.state.allowed).tolist())
@@ -229,6 +234,14 @@ class RunningPolicy:
         if self.broken:
             raise BrokenState(self.broken)
 
+    # --- decisions in flight -------------------------------------------------------------------------------------------
+
+    def follow(self, rule: int, open_decisions: Sequence[int]) -> None:
+        """Count pulls without a reward from now on (1), or not (0). ``open_decisions`` has their number for each arm."""
+        if rule != self.rule:
+            self.rule = rule
+            self.state.unrewarded[:] = [*open_decisions, 1] if rule else 0
+
     # --- choices -------------------------------------------------------------------------------------------------------
 
     def ask(self, among: tuple[int, ...] | None) -> int:
@@ -320,6 +333,50 @@ class RunningPolicy:
             self._entries["forget"](*self.args, arm, mark)
         except IndexError as error:
             self.refuse(error)
+
+    def play_ahead(self, rule: int, open_decisions: Sequence[int]) -> Callable[[int, int], list[float]]:
+        """Return a function that makes decisions on a copy of the state, without rewards, and returns the share of each arm.
+
+        A floor draws nothing meanwhile: its distribution is added to the shares, so that they have it exactly.
+
+        It takes the number of decisions, and that of decisions to make before them, which are not counted. Any thread may call it.
+        Of more than `MOST_STEPS` decisions, each choice stands for several, so that the time is bounded.
+        """
+        self.check_sound()
+        self.prepare("issue")
+        copied = type(self.state)(*(field.copy() for field in self.state))
+        if self.among is not None:
+            self.policy.set_allowed(copied, self.available)
+        if rule != self.rule:
+            copied.unrewarded[:] = [*open_decisions, 1] if rule else 0
+        allowed = frozenset(np.flatnonzero(copied.allowed).tolist())
+        floor = self.policy if isinstance(self.policy, Floor) else None
+        inner, params = (
+            (self.policy, self._params) if floor is None else (floor.of, self._params._replace(floor_share=0.0))
+        )
+        args, fewest = flat((params, copied)), FEWEST_DRAWS if inner.randomised else 1
+
+        def play(decisions: int, before: int) -> list[float]:
+            entries = self._entries  # read at each step: compiled ones may come meanwhile
+            counts = [0] * len(self.available)
+            for total, is_counted in ((before, False), (max(decisions, fewest), True)):
+                size = -(-total // MOST_STEPS)
+                for made in range(0, total, max(size, 1)):
+                    arm = entries["ask"](*args)
+                    if arm not in allowed:
+                        self.reject(arm)
+                    entries["issue"](*args, arm)
+                    several = min(size, total - made)
+                    copied.unrewarded[arm] += (several - 1) * copied.unrewarded[-1]
+                    counts[arm] += several if is_counted else 0
+            shares = [count / sum(counts) for count in counts]
+            return (
+                shares
+                if floor is None
+                else [float(with_floor(self._params, copied, i, x)) for i, x in enumerate(shares)]
+            )
+
+        return play
 
     # --- arms that come and go -------------------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ data, which `Bandit.apply` also accepts.
 ``asked`` lists the choices that the policy was asked for since the last event: None for all arms that are available, or the names
 that were passed as ``among``. Asking changes caches and random streams, so it is repeated, and its answer is ignored.
 
-The log of the decision service has the same events (`robandit.decisions.events`). It stores ids and times beside them, so ``id``
-and ``time`` are empty there. It fills in some fields that a bandit leaves empty.
+The log of the decision service has the same events (`robandit.decisions.events`). It stores ids and times beside them, and fills in
+some fields that a bandit leaves empty.
 """
 
 from __future__ import annotations
@@ -67,6 +67,12 @@ class Decided(_Event, frozen=True, kw_only=True):
     """The id in the bandit, if it differs from the id in the log, which a client of the service chose."""
     asked: Asked = (None,)  # the usual decision is chosen among all arms
     given: bool = False
+    rule: int = 0
+    """1: pulls without a reward counted when it was made (`robandit.policies.base`). 0: they did not, as in Robandit 0.2."""
+    unit: str | None = None
+    """Who it was made for, if the bandit is sticky (`robandit.live.sticky`)."""
+    repeat: bool = False
+    """Whether it repeats the arm, the mark and the propensity of the unit's assignment, and is not a pull."""
     among: tuple[Any, ...] | None = None
     """The names in the request to the service."""
     context: Context = msgspec.UNSET
@@ -84,7 +90,7 @@ class Decided(_Event, frozen=True, kw_only=True):
 
 
 class Rewarded(_Event, frozen=True, kw_only=True):
-    """The reward of an open decision."""
+    """The reward of an open decision. It is learned, unless an earlier reward of the same assignment of a unit was."""
 
     id: str | int = ""
     value: float
@@ -144,11 +150,7 @@ _NEEDED = {"Decided": {"id", "propensity", "time"}, "Rewarded": {"id"}, "Expired
 
 
 def event_from(data: Any) -> Event:
-    """Return an event, given as itself or as the data of its ``to_dict``.
-
-    >>> event_from({"event": "Rewarded", "id": "k3m9qd2x7wfa-12", "value": 0.5}).value
-    0.5
-    """
+    """Return an event, given as itself or as the data of its ``to_dict``."""
     if isinstance(data, _Event):
         return data  # type: ignore[return-value]
     rule = "an event, or the data of its to_dict()"

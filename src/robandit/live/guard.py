@@ -8,11 +8,11 @@ A lock costs 25 % of a `select` and `update`. So the thread that made the bandit
 - another thread sets ``owner`` to None for ever, waits until ``inside`` is False, and takes the lock (`exclusive`).
 
 The interpreter's global lock orders these steps, so one of both sees the other. Without it (free-threaded Python), nobody is the
-owner. Exceptions of signal handlers cannot leave ``inside`` set, because there is no call between setting it and the ``try``. For
-the same reason, ``with`` takes the lock. A call inside a call, such as from the bandit's log, takes the lock.
+owner. Exceptions of signal handlers cannot leave ``inside`` set, because there is no call between setting it and the ``try``. A
+call inside a call, such as from the bandit's log, takes the lock.
 
-A fork copies the memory of a process, but only the thread that forks. If another thread were learning at that moment, the child
-would have a half-changed state and a lock that nobody releases. So a fork waits until it holds the locks of all bandits.
+If another thread were learning when a process forks, the child would have a half-changed state and a lock that nobody releases. So
+a fork waits until it holds the locks of all bandits.
 """
 
 from __future__ import annotations

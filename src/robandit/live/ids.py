@@ -2,9 +2,9 @@
 
 An id is a short string such as ``"k3m9qd2x7wfa-12"``: the random name of a life, and a number. A bandit starts a new life when it
 is made, loaded, copied, unpickled or forked, so two processes that continue from the same saved state never issue the same id. (60
-random bits: with a million lives, two have the same name with a probability below 1e-6.) A life is not part of the saved state.
-What is saved is the number of decisions that the state knows of each life. So a bandit can tell a closed decision from one that was
-made after its state was saved. Ids of Robandit 0.1 were integers from 0; they count as the life "".
+random bits: with a million lives, two have the same name with a probability below 1e-6.) The saved state has the number of
+decisions that it knows of each life. So a bandit can tell a closed decision from one that was made after its state was saved. Ids
+of Robandit 0.1 were integers from 0; they count as the life "".
 """
 
 from __future__ import annotations

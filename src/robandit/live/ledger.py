@@ -75,13 +75,9 @@ class IssuedDecisions:
         """Return arm, mark and id of a decision, given by itself or its id. Raise `DecisionError` if it is not open here."""
         whole = isinstance(given, Decision)
         decision_id: DecisionId = given.id if whole else given
-        if type(decision_id) is str:
-            row = self.open.facts(decision_id)
-        else:
+        if type(decision_id) is not str:
             decision_id = validation.plain(decision_id)
-            if isinstance(decision_id, int) and not isinstance(decision_id, bool):
-                decision_id = int.__pos__(decision_id)  # a subclass may have its own comparisons
-            row = self.open.facts(decision_id) if type(decision_id) in (str, int) else None
+        row = self.open.facts(decision_id) if type(decision_id) in (str, int) else None
         if row is None:
             reason = self._why_not_open(*_parsed(decision_id, place), policy.weighted)
             message = f"{place}decision {formatted(decision_id)} {reason}"

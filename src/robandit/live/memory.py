@@ -1,22 +1,17 @@
 """The record of a live bandit's rewards, for `Bandit.diagnose` and the warnings about drift and about its policy's assumption.
 
 For each arm, it keeps the numbers of rewards and zeros, a uniform random sample of at most ``SIZE`` rewards, and the detector of
-changes (:mod:`robandit.drift`). Rewards have the user's sign. The newest rewards, up to ``CHUNK``, stay in an array until one call
-adds all of them to the sample (a fold). The detector takes them in groups of ``WATCHED``. A call per reward would be too slow.
+changes (:mod:`robandit.drift`). A call per reward would be too slow: the newest rewards, up to ``CHUNK``, stay in an array until
+one call adds all of them to the sample (a fold). The detector takes them in groups of ``WATCHED``. Rewards have the user's sign.
 
 The sample is drawn by Vitter's algorithm R with a hash instead of a generator: the n-th reward of an arm gets the position
-hash(n) mod n, if the sample has that position. So the sample depends only on the arm's rewards and their order, not on the times of
-folds, saves or loads. Positions are computed for many n at once and shared by all arms, so a fold costs about 10 us.
+hash(n) mod n, if the sample has that position. So the sample does not depend on the times of folds, saves or loads.
 
 When a fold brings the leading arm to ``FIRST``, 2 ``FIRST``, 4 ``FIRST``, ... rewards, the alarm tests its sample
-(`robandit.diagnostics.assumption`). The j-th test of an arm (from 1) has the level ``RISK`` / (arms j (j + 1)). These numbers of
-rewards are fixed in advance, and all levels add up to ``RISK``. So a bandit whose arms all satisfy the assumption ever warns with
-probability at most ``RISK`` (for the laws for which the test is exact). If arms are added one by one, the levels of earlier arms
-were larger, and the bound is ``RISK`` (1 + 1/2 + ... + 1/arms).
-
-If the policy has no assumption to test, the alarm asks at the same times whether the rewards are costs
-(`robandit.diagnostics.costs`). Otherwise the warning of a contradiction begins with this question. Both are one warning, which
-``warned`` records.
+(`robandit.diagnostics.assumption`), or asks whether the rewards are costs (`robandit.diagnostics.costs`) if the policy has no
+assumption. The j-th test of an arm has the level ``RISK`` / (arms j (j + 1)). All levels add up to ``RISK``, which bounds the
+probability of a false warning (for the laws for which the test is exact; if arms are added later, it is ``RISK`` (1 + 1/2 + ... +
+1/arms)).
 """
 
 from __future__ import annotations

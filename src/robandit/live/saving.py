@@ -15,14 +15,15 @@ import numpy as np
 from robandit.errors import CorruptFile, InvalidInput
 from robandit.files import check_format
 from robandit.kernel.lazy import forget_lines
-from robandit.kernel.types import Bools
+from robandit.kernel.types import Bools, Ints
 from robandit.live.arms import ACTIVE, Arm, State, checked_arms
 from robandit.live.ids import life_and_number
 from robandit.live.memory import Memory, SavedMemory
 from robandit.live.open_decisions import LARGEST_NUMBER, DecisionId, OpenDecisions, SavedDecisions
-from robandit.policies.base import Policy, growing_fields, with_allowed, without_allowed
-from robandit.policies.drift.wrapping import Wrapping
+from robandit.live.sticky import Assignments, SavedAssignments
+from robandit.policies.base import Policy, growing_fields, with_arms, without_arms
 from robandit.policies.index import no_outlook
+from robandit.policies.wrapping import notices_changes
 from robandit.validation import LARGEST_COUNT
 
 Among: TypeAlias = tuple[int, ...] | None
@@ -53,6 +54,9 @@ class _Saved(msgspec.Struct, kw_only=True):
     among: Among
     state: dict[str, tuple[str, list[int], bytes]]
     record: SavedMemory | None
+    unrewarded: list[int] = []
+    """See `robandit.policies.base`. Empty in files of 0.2, whose rule did not count these pulls."""
+    sticky: SavedAssignments | None = None
 
 
 class _SavedByVersion1(msgspec.Struct, kw_only=True):
@@ -114,16 +118,19 @@ class Fields:
     """The arms that the last choice was restricted to."""
     state: Any
     record: Memory
+    unrewarded: list[int]
+    sticky: Assignments | None = None
 
 
 def pack(fields: Fields) -> bytes:
     """Return the saved form of a bandit with these fields."""
-    state = without_allowed(fields.state)._asdict()  # what is allowed follows from ``states`` and ``among``
+    state = without_arms(fields.state)._asdict()  # what is allowed follows from ``states`` and ``among``
     saved = vars(fields) | {
         "policy": fields.policy.to_dict(),
         "open": fields.open.pack(),
         "state": {name: [array.dtype.str, array.shape, array.tobytes()] for name, array in state.items()},
         "record": fields.record.save(),
+        "sticky": None if fields.sticky is None else fields.sticky.pack(fields.open),
     }
     # One buffer per thread is used again and again, because fresh memory for megabytes costs more than writing them.
     buffer: bytearray = vars(_thread).setdefault("buffer", bytearray())
@@ -163,12 +170,19 @@ def unpack(data: bytes, source: str) -> Fields:
     decisions = OpenDecisions.unpack(saved.open, len(arms), weighted=policy.weighted)
     if decisions is None or not _fit_together(saved, decisions):
         raise CorruptFile(f"{source} is damaged: its counts, decisions and arms do not fit together")
+    sticky = None
+    if saved.sticky is not None:
+        sticky = Assignments.unpack(saved.sticky, decisions, len(arms), weighted=policy.weighted)
+        if sticky is None:
+            raise CorruptFile(f"{source} is damaged: its sticky units do not fit its arms and decisions")
     allowed = _allowed(source, policy, saved)
-    state = _restored(source, policy, allowed, saved.state)
-    memory = Memory.load(saved.record, len(arms), watching=not isinstance(policy, Wrapping))
+    unrewarded = np.array(saved.unrewarded or [0] * (len(arms) + 1), dtype=np.int64)
+    state = _restored(source, policy, allowed, unrewarded, saved.state)
+    memory = Memory.load(saved.record, len(arms), watching=not notices_changes(policy))
     if memory is None:
         raise CorruptFile(f"{source} is damaged: its record of rewards does not fit its arms")
     checked = {"policy": policy, "arms": list(arms), "open": decisions, "state": state, "record": memory}
+    checked |= {"sticky": sticky}
     return Fields(**msgspec.structs.asdict(saved) | checked)
 
 
@@ -181,8 +195,17 @@ def _fit_together(saved: _Saved, decisions: OpenDecisions) -> bool:
         and all(0 <= number <= LARGEST_NUMBER + 1 for number in saved.issued.values())
         and (saved.max_open is None or saved.max_open >= 1)
         and -1 <= saved.pick < count
+        and (not saved.unrewarded or _unrewarded_fit(saved.unrewarded, count))
         and all(choice and all(0 <= arm < count for arm in choice) for choice in choices)
         and all(_known(decision_id, saved.issued) for decision_id in decisions)
+    )
+
+
+def _unrewarded_fit(unrewarded: list[int], arms: int) -> bool:
+    return (
+        len(unrewarded) == arms + 1
+        and all(0 <= number <= LARGEST_COUNT for number in unrewarded)
+        and (unrewarded[-1] == 1 or not any(unrewarded))
     )
 
 
@@ -207,7 +230,7 @@ def _allowed(source: str, policy: Policy, saved: _Saved) -> Bools:
     return allowed
 
 
-def _restored(source: str, policy: Policy, allowed: Bools, saved: dict[str, Any]) -> Any:
+def _restored(source: str, policy: Policy, allowed: Bools, unrewarded: Ints, saved: dict[str, Any]) -> Any:
     """Return the saved arrays as the policy's state. Raise `CorruptFile` unless names, types and sizes fit the policy."""
     fresh = policy.init(len(allowed), None)
     saved = {name: array for name, array in saved.items() if name not in policy.former_fields}
@@ -216,7 +239,7 @@ def _restored(source: str, policy: Policy, allowed: Bools, saved: dict[str, Any]
     if set(saved) != set(known) or not all(_fits(policy, n, saved[n], now) for n, now in known.items()):
         raise CorruptFile(f"{source}: {policy.label} cannot use this state, which another version of the policy saved")
     arrays = {n: np.frombuffer(data, dtype=kind).reshape(shape).copy() for n, (kind, shape, data) in saved.items()}
-    state = with_allowed(type(fresh)(**arrays, **later), allowed)
+    state = with_arms(type(fresh)(**arrays, **later), allowed, unrewarded)
     if getattr(policy, "outlook", None) is no_outlook:  # version 0.2 saved lines of such policies, which may be too low
         forget_lines(state.lines)
     return state

@@ -16,6 +16,7 @@ from robandit.policies.classic.ucb_v import UCBV as UCBV
 from robandit.policies.classic.uniform import Uniform as Uniform
 from robandit.policies.drift.probing import Probing as Probing
 from robandit.policies.drift.restarting import Restarting as Restarting
+from robandit.policies.floor.floor import Floor as Floor
 from robandit.policies.klinf.klinf_ucb import KLinfUCB as KLinfUCB
 from robandit.policies.p_robust.ape2 import APE2 as APE2
 from robandit.policies.p_robust.mr_ape import MRAPE as MRAPE

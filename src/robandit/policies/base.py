@@ -8,6 +8,9 @@ constants. They may not allocate. A live bandit checks their array indices; the 
 
 - ``s.allowed``: one boolean per arm, which `Policy.start` adds to the state. It is False for an arm that must not be chosen now,
   such as a paused one. A ``select`` that reads it declares ``respects_allowed = True``; index policies do so without further code;
+- ``s.unrewarded``: the pulls of each arm without a reward, because it is still to come or will never come, which `Policy.start`
+  also adds. A policy that counts them does not pull an arm again and again before its first reward. Index policies do so without
+  further code. Its last entry is 1, or 0 while a log of Robandit 0.2 is replayed, whose rule did not count them;
 - ``about``: `Facts`, for the table of policies. A parameter named in ``knows`` may be None until `Policy.informed_by` fills it in.
   The policy cannot play before. `simulate` fills in a parameter called ``horizon``.
 """
@@ -20,7 +23,7 @@ import math
 import sys
 import time
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from importlib.machinery import ModuleSpec
 from typing import Any, ClassVar, NamedTuple, Self, cast, dataclass_transform
@@ -31,14 +34,16 @@ from robandit.errors import InvalidInput, NotApplicable, RobanditError, formatte
 from robandit.hints import guided
 from robandit.kernel import loops
 from robandit.kernel.lazy import forget_leader, lazy_state
-from robandit.kernel.types import Bools, UInts
-from robandit.policies.facts import Facts
+from robandit.kernel.types import Bools, Ints, UInts
+from robandit.policies.facts import Facts, Late
 from robandit.policies.former import renewed
 from robandit.validation import LEAST_EPS, integer, invalid, mapping, order, plain
 from robandit.wording import visible
 
 _registry: dict[str, type[Policy]] = {}
 _DEFINED = "_robandit_defined"
+ARM_FIELDS = ("allowed", "unrewarded")
+"""The fields that `with_arms` adds to a state."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -67,6 +72,8 @@ class Policy:
     """False for a policy whose choices do not depend on rewards, such as one that plays arms in turn."""
     respects_allowed: ClassVar[bool] = False
     """Whether ``select`` returns only arms with ``s.allowed[arm]``. A live bandit of other policies cannot pause arms."""
+    counts_unrewarded: ClassVar[bool] = False
+    """Whether ``select`` counts pulls without a reward (``s.unrewarded``)."""
     columns: ClassVar[tuple[str, ...]] = ()
     """Names of the numbers that ``estimate`` fills in."""
     later_fields: ClassVar[tuple[str, ...]] = ()
@@ -155,10 +162,9 @@ class Policy:
         later.
         """
         arms = len(state.allowed)
-        plain, old, new = without_allowed(state), self.init(arms, None), self.init(arms + 1, None)
+        plain, old, new = without_arms(state), self.init(arms, None), self.init(arms + 1, None)
         fields = [extended_array(*arrays, arms) for arrays in zip(plain, old, new, strict=True)]
-        longer = with_allowed(type(plain)(*fields), np.append(state.allowed, False))
-        longer.allowed[arms] = False
+        longer = with_arms(type(plain)(*fields), np.append(state.allowed, False), np.insert(state.unrewarded, arms, 0))
         if {"lines", "lead"} <= set(longer._fields):  # levels may depend on K, and lines hold only from their level on
             longer.lines[:], longer.lead[:] = lazy_state(arms + 1)
         self.forget_choice(longer)
@@ -234,8 +240,9 @@ class Policy:
 
     @property
     def facts(self) -> Facts:
-        """The facts about the algorithm: required parameters, bounds and source."""
-        return self.about if self.about.title else dataclasses.replace(self.about, title=self.label)
+        """The facts about the algorithm: required parameters, bounds, source, and what it does while rewards are on their way."""
+        late: Late = "counted" if self.counts_unrewarded else "at random" if self.randomised else "ignored"
+        return dataclasses.replace(self.about, title=self.about.title or self.label, late=self.about.late or late)
 
     @property
     def randomised(self) -> bool:
@@ -397,17 +404,22 @@ class Policy:
 
     # --- machinery ----------------------------------------------------------------------------------------------
 
-    def start(self, arms: int, horizon: int | None, stream: UInts) -> Any:
-        """Return the state of a new run, checked, with its random stream in place and all arms allowed."""
+    def start(self, arms: int, horizon: int | None, stream: UInts, names: Iterable[Any] | None = None) -> Any:
+        """Return the state of a new run, checked, with its random stream in place and all arms allowed.
+
+        Only a policy whose parameters name arms (`robandit.Floor`) reads their ``names``. By default, they are numbers from 0.
+        """
         state = self.init(arms, horizon)
         check_state(type(self).__name__, state)
         if "rng" in state._fields:
             state.rng[:] = stream
-        return with_allowed(state, np.ones(arms, dtype=np.bool_))
+        unrewarded = np.zeros(arms + 1, dtype=np.int64)
+        unrewarded[arms] = 1
+        return with_arms(state, np.ones(arms, dtype=np.bool_), unrewarded)
 
     def grown(self, state: Any) -> Any:
         """Return the state with more room, from `grow`, which gets and returns a state as ``init`` makes it."""
-        return with_allowed(self.grow(without_allowed(state)), state.allowed)
+        return with_arms(self.grow(without_arms(state)), state.allowed, state.unrewarded)
 
     def set_allowed(self, state: Any, allowed: Any) -> None:
         """Allow exactly the arms for which ``allowed`` is True.
@@ -560,24 +572,24 @@ def check_state(owner: str, state: Any) -> None:
 
 
 @cache
-def _with_field(cls: type[Any]) -> Any:
-    """Return the type of states with the fields of ``cls`` and ``allowed``."""
-    fields = [(name, Any) for name in (*cls._fields, "allowed")]
+def _with_fields(cls: type[Any]) -> Any:
+    """Return the type of states with the fields of ``cls`` and those of `with_arms`."""
+    fields = [(name, Any) for name in (*cls._fields, *ARM_FIELDS)]
     made = cast(Any, NamedTuple)(cls.__name__, fields)
     made._plain = cls  # a field cannot have this name
     return made
 
 
-def with_allowed(state: Any, allowed: Bools) -> Any:
-    """Return a state as ``init`` makes it with the field ``allowed``, unless it has that field."""
+def with_arms(state: Any, allowed: Bools, unrewarded: Ints) -> Any:
+    """Return a state as ``init`` makes it with the fields ``allowed`` and ``unrewarded``, unless it has them."""
     cls: Any = type(state)
-    return state if "allowed" in state._fields else _with_field(cls)(*state, allowed)
+    return state if "allowed" in state._fields else _with_fields(cls)(*state, allowed, unrewarded)
 
 
-def without_allowed(state: Any) -> Any:
-    """Return the state as ``init`` makes it: without the field that `with_allowed` added. Files hold this state."""
+def without_arms(state: Any) -> Any:
+    """Return the state as ``init`` makes it: without the fields that `with_arms` added. Files hold this state."""
     plain = getattr(type(state), "_plain", None)
-    return state if plain is None else plain(*state[:-1])
+    return state if plain is None else plain(*state[: -len(ARM_FIELDS)])
 
 
 def extended_array(now: Any, old: Any, new: Any, arms: int) -> Any:

@@ -1,4 +1,4 @@
-"""The default policy: of a live bandit, of an experiment of the service, of `Probing`, `Restarting` and the adapter to river."""
+"""The default policy: of a live bandit, an experiment of the service, `Floor`, `Probing` and `Restarting`."""
 
 from __future__ import annotations
 

@@ -11,6 +11,9 @@ from robandit.validation import choice
 Source = Literal["the paper", "the authors' code", "a secondary source", "reconstructed", ""]
 
 
+Late = Literal["counted", "at random", "ignored", ""]
+
+
 class Adaptive(NamedTuple):
     """Whether the estimator of the mean, and the whole algorithm, work without the moments' order eps and bound u (or v)."""
 
@@ -46,6 +49,10 @@ class Facts:
     """What the rule was written from. "the paper": its text. "the authors' code": their public code; the text was not checked. "a
     secondary source": a paper or a public implementation of others. "reconstructed": what is known about it, with constants derived
     again; neither text nor code was checked. Empty: it is our own, or needs no source."""
+    late: Late = ""
+    """What happens to pulls whose reward is still to come. "counted": they count as pulls that said nothing. "at random": they do
+    not count, but once every arm has rewards, choices are random and spread. "ignored": it repeats its choice until a reward
+    comes. Empty: what follows from the policy's class."""
     row: int = 0
     """Its row in Table 1 of the AdaR-UCB paper, from 1; 0 if it is not in the table."""
     title: str = ""

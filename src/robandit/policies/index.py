@@ -14,6 +14,11 @@ Every choice computes the index of every arm, unless the policy has ``outlook(p,
 ``outlook = FLAT`` fits an index that changes only with the arm's own rewards. A subclass that replaces ``index`` or ``level``
 does not inherit ``outlook``.
 
+Pulls without a reward (``s.unrewarded``) count in n, but not in the mean: the template moves the index towards the mean by the
+factor sqrt(n/m), where m is n plus their number, and forces an arm that lacks its first rewards only while m < max(2, 4 L), with
+L = log(1 + t/K). Then the arm waits. (AdaKL-UCB's rule, for a width that falls as 1/sqrt(n).) A policy without ``mean`` does not
+have it.
+
 The template makes `select`, `update`, `take` and `expire` from them. To wrap one, a subclass sets ``select`` to
 ``staticmethod(partial(function))``, where the function takes the same hooks as `select_largest` and calls it. If the choice becomes
 random, the subclass sets ``chance`` in the same way. Pulls are counted when they are made, so late rewards do not stop the clock.
@@ -40,6 +45,7 @@ from robandit.validation import LARGEST_INTEGER
 
 TAKEN = 0  # in ``pulls``, after the arms: total number of pulls
 TRIED = 1  # number of arms that have their first rewards
+UNSEEN = 4.0  # pulls per unit of L after which an arm without its first rewards waits
 SLACK = 1e-12  # relative; far above the rounding of an index
 
 Rewards = Callable[[Any, int], float]
@@ -67,6 +73,12 @@ def expire_pull(p: Any, s: Any, arm: int, mark: float) -> None:
     s.pulls[arm] -= 1
 
 
+def keep_pull(p: Any, s: Any, arm: int, mark: float) -> None:
+    """Do nothing: the pull stays counted. By the rule of 0.2, `expire_pull`."""
+    if s.unrewarded[s.unrewarded.shape[0] - 1] == 0:
+        expire_pull(p, s, arm, mark)
+
+
 def pulls_made(p: Any, s: Any, arm: int) -> int:
     """Return the number of pulls of an arm. In a tie, the fewest pulls win."""
     return s.pulls[arm]
@@ -88,6 +100,15 @@ def count_tried(s: Any) -> None:
     s.pulls[s.pulls.shape[0] - 2 + TRIED] += 1
 
 
+def may_force(s: Any, arm: int, n: float) -> bool:
+    """Return whether an arm that lacks its first rewards is to be pulled: false if many pulls have not answered."""
+    waiting = s.unrewarded[arm]
+    if waiting == 0:
+        return True
+    arms = s.pulls.shape[0] - 2
+    return n + waiting < max(2.0, UNSEEN * math.log(1.0 + s.pulls[arms + TAKEN] / arms))
+
+
 @out_of_line
 def untried(rewards: Rewards, s: Any, least: float) -> int:
     """Return the allowed arm with the fewest pulls (then the lowest) among those with fewer than ``least`` rewards, or -1."""
@@ -98,6 +119,54 @@ def untried(rewards: Rewards, s: Any, least: float) -> int:
     return chosen
 
 
+@out_of_line
+def unanswered(rewards: Rewards, s: Any, least: float) -> int:
+    """Return `untried`, without arms that have to wait."""
+    chosen = -1
+    for arm in range(s.pulls.shape[0] - 2):
+        n = rewards(s, arm)
+        if s.allowed[arm] and n < least and (chosen < 0 or s.pulls[arm] < s.pulls[chosen]) and may_force(s, arm, n):
+            chosen = arm
+    return chosen
+
+
+def first_forced(rewards: Rewards, s: Any, least: float) -> int:
+    """Return an allowed arm that lacks its first rewards and does not have to wait for them, or -1."""
+    return -1 if all_tried(s) else unanswered(rewards, s, least)
+
+
+def counted(index: Any, mean: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, level: float) -> float:
+    """Return the index, with pulls without a reward counted in n. It is -infinity while an arm waits for its first rewards."""
+    waiting = s.unrewarded[arm]
+    if waiting == 0:
+        return index(p, s, arm, level)
+    return counted_waiting(index, mean, rewards, first, p, s, arm, level)
+
+
+def counted_outlook(
+    outlook: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, level: float
+) -> tuple[float, float, float]:
+    """Return the policy's line, which is above `counted`, unless the arm waits for its first rewards."""
+    if s.unrewarded[arm] > 0 and rewards(s, arm) < max(first(p), 1.0):
+        return math.inf, 0.0, math.inf
+    return outlook(p, s, arm, level)
+
+
+@out_of_line
+def counted_waiting(
+    index: Any, mean: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int, level: float
+) -> float:
+    """Return `counted` for an arm with pulls without a reward."""
+    n = rewards(s, arm)
+    value = index(p, s, arm, level) if n >= first(p) else -math.inf
+    if value == math.inf:
+        return math.inf if may_force(s, arm, n) else -math.inf
+    if value == -math.inf or n <= 0.0:
+        return value
+    centre = mean(p, s, arm)
+    return centre + (value - centre) * math.sqrt(n / (n + s.unrewarded[arm]))
+
+
 def first_untried(rewards: Rewards, s: Any, least: float) -> int:
     """Return an allowed arm that lacks its first rewards, or -1. Arms without them that are not allowed have to wait."""
     return -1 if all_tried(s) else untried(rewards, s, least)
@@ -106,7 +175,7 @@ def first_untried(rewards: Rewards, s: Any, least: float) -> int:
 def select_largest(index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any) -> int:
     """Return an arm that lacks its first rewards, or else the arm with the largest index."""
     if first(p) > 0.0:
-        arm = first_untried(rewards, s, first(p))
+        arm = first_forced(rewards, s, first(p))
         if arm >= 0:
             return arm
     return best_arm(index, outlook, pulls_made, p, s, level(p, s))
@@ -117,7 +186,7 @@ def select_by_score(score: Any, rewards: Rewards, p: Any, s: Any) -> int:
 
     Each score of an allowed arm is evaluated once, in the order of the arms, since scores may be random.
     """
-    untried_arm = first_untried(rewards, s, 1.0)
+    untried_arm = first_forced(rewards, s, 1.0)
     if untried_arm >= 0:
         return untried_arm
     chosen = -1
@@ -125,7 +194,7 @@ def select_by_score(score: Any, rewards: Rewards, p: Any, s: Any) -> int:
     for arm in range(s.pulls.shape[0] - 2):
         if not s.allowed[arm]:
             continue
-        value = score(p, s, arm)
+        value = score(p, s, arm) if rewards(s, arm) > 0.0 else -math.inf  # such an arm waits
         if chosen < 0 or value > best or (value == best and s.pulls[arm] < s.pulls[chosen]):
             best = value
             chosen = arm
@@ -170,7 +239,7 @@ def describe_arm(
     out[0] = mean(p, s, arm) if rewards(s, arm) > 0.0 else math.nan
 
 
-# The hooks that each template takes, in order. `outlook` comes first, because `select` takes it.
+# The hooks that each template takes, in order. `outlook` comes first, because `select` takes it. ``index`` is `counted`.
 _PARTS = {
     "outlook": ("index",),
     "select": ("index", "outlook", "level", "rewards", "first"),
@@ -208,7 +277,7 @@ class IndexHooks:
     estimate: ClassVar[Any] = _template("estimate", describe_arm)
     chance: ClassVar[Any] = None
     take: ClassVar[Any] = staticmethod(take_pull)
-    expire: ClassVar[Any] = staticmethod(expire_pull)
+    expire: ClassVar[Any] = staticmethod(keep_pull)
 
     @staticmethod
     def rewards(s: Any, arm: int) -> float:
@@ -233,8 +302,17 @@ class IndexHooks:
         for name, parts in _PARTS.items():
             hook = getattr(cls, name)
             if isinstance(hook, partial) and all(hasattr(cls, part) for part in parts):
-                setattr(cls, name, staticmethod(partial(hook.func, *(getattr(cls, part) for part in parts))))
+                setattr(cls, name, staticmethod(partial(hook.func, *(cls._part(part) for part in parts))))
         super().__init_subclass__()
+
+    @classmethod
+    def _part(cls, name: str) -> Any:
+        part = getattr(cls, name)
+        if name == "index" and hasattr(cls, "mean"):
+            return partial(counted, part, cls.mean, cls.rewards, cls.first)
+        if name == "outlook":
+            return partial(counted_outlook, part, cls.rewards, cls.first)
+        return part
 
 
 class IndexPolicy(IndexHooks, Policy):
@@ -242,6 +320,7 @@ class IndexPolicy(IndexHooks, Policy):
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index")
     respects_allowed: ClassVar[bool] = True
+    counts_unrewarded: ClassVar[bool] = True
     row_length: ClassVar[int]
     """The number of values that the state keeps for each arm."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -55,9 +55,9 @@ class Changing(Problem):
 
     pieces: tuple[tuple[int, Problem], ...]
     period: int | None
+    independent: ClassVar[bool] = False
 
     def __init__(self, pieces: Sequence[tuple[int, Problem]], period: int | None = None) -> None:
-        """Check and store the pieces."""
         checked = _checked_pieces(pieces)
         super().__init__(checked[0][1].laws, checked[0][1].names, checked[0][1].minimize)
         if period is not None:
@@ -68,14 +68,12 @@ class Changing(Problem):
         object.__setattr__(self, "period", period)
 
     def __repr__(self) -> str:
-        """Return all pieces of a short list, or a summary of a long one."""
         again = "" if self.period is None else f", period={self.period}"
         if len(self.pieces) > 4:
             return f"<Changing: {len(self.pieces)} pieces of {self.arms} arms{again}>"
         return f"Changing({list(self.pieces)!r}{again})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle the pieces only, not the values computed from them."""
         return Changing, (self.pieces, self.period)
 
     @property
@@ -112,11 +110,6 @@ class Changing(Problem):
         return next(problem for start, problem in reversed(self.pieces) if start <= place)
 
     # --- used by `simulate` ------------------------------------------------------------------------------------------
-
-    @property
-    def independent(self) -> bool:
-        """False, because rewards depend on the time."""
-        return False
 
     def stretches(self, horizon: int) -> Iterator[tuple[Problem, int]]:
         """Yield each piece with the time at which it ends, until the horizon."""

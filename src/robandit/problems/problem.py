@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -57,9 +57,10 @@ class Problem:
     laws: tuple[Law, ...]
     names: tuple[str, ...]
     minimize: bool
+    independent: ClassVar[bool] = True
+    """Whether rewards are independent draws from the laws, as every bound assumes."""
 
     def __init__(self, laws: Sequence[Law], names: Sequence[str] | None = None, minimize: bool = False) -> None:
-        """Check and store the laws, the names and the sign."""
         object.__setattr__(self, "minimize", flag(minimize, "minimize", owner=type(self).__name__))
         object.__setattr__(self, "laws", _checked_laws(laws))
         object.__setattr__(self, "names", _checked_names(names, self.arms))
@@ -69,7 +70,6 @@ class Problem:
         return Problem, (self.laws, self.names, self.minimize)
 
     def __repr__(self) -> str:
-        """Return the call that makes the problem, or a summary if it has many arms."""
         if self.arms > MANY:
             sign = ", costs" * self.minimize
             return f"<{type(self).__qualname__}: {self.arms:,} arms{sign}, means {self.means.min():g} to {self.means.max():g}>"
@@ -205,11 +205,6 @@ class Problem:
         """The regret that a pull of each arm adds, in addition to the regret that the sampler measures."""
         return self.gaps
 
-    @property
-    def independent(self) -> bool:
-        """Whether rewards are independent draws from the laws, as every bound assumes."""
-        return True
-
     def check_horizon(self, horizon: int) -> None:
         """Raise `InvalidInput` if the problem cannot be played that long. Problems made of laws have no limit."""
 
@@ -251,6 +246,10 @@ class Problem:
             from robandit.problems.changing import changing_from_dict
 
             return changing_from_dict(data)
+        if "delayed" in data:
+            from robandit.problems.delayed import delayed_from_dict
+
+            return delayed_from_dict(data)
         if "laws" not in data:
             raise invalid("problem", data, rule)
         unknown = sorted(map(str, set(data) - {"laws", "names", "minimize"}))

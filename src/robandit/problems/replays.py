@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,6 +59,7 @@ class Replay(Problem):
     """A problem that returns recorded rewards in order, not independent draws from its laws."""
 
     rewards: Floats  # the record, one row per time; costs if they are minimised
+    independent: ClassVar[bool] = False
 
     def _signed(self, values: Floats) -> Floats:
         """Return the rewards that policies learn from: recorded values, negated if they are minimised."""
@@ -80,11 +81,6 @@ class Replay(Problem):
     def _start(self, replication: int, words: UInts) -> int:
         # The remainder is not exactly uniform, but the bias is below rows / 2^64.
         return 0 if replication == 0 else int(words[0, 1]) % self.rows
-
-    @property
-    def independent(self) -> bool:
-        """False, because rewards come in the order of the record."""
-        return False
 
     @property
     def rows(self) -> int:
@@ -123,7 +119,6 @@ class InOrder(Replay):
     """
 
     def __init__(self, rewards: ArrayLike, names: Sequence[str] | None = None, minimize: bool = False) -> None:
-        """Copy and check the table."""
         table = _rewards(rewards, "rewards", 2)
         super().__init__([Empirical(table[:, arm]) for arm in range(table.shape[1])], names, minimize)
         view = table.view()  # read-only for users; compiled code needs a writable array
@@ -132,13 +127,11 @@ class InOrder(Replay):
         object.__setattr__(self, "rewards", view)
 
     def __repr__(self) -> str:
-        """Return all rows of a small table, or a summary of a large one."""
         if self.rewards.size > 32:
             return f"<InOrder: {self.rows} rows of {self.arms} arms>"
         return f"InOrder({self.rewards.tolist()!r}, names={list(self.names)!r}{', minimize=True' * self.minimize})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle the parameters only, not the values computed from them."""
         return InOrder, (self.rewards, self.names, self.minimize)
 
     @property
@@ -210,7 +203,6 @@ class Logged(Replay):
         propensities: ArrayLike | None = None,
         minimize: bool = False,
     ) -> None:
-        """Copy and check the log."""
         names = items_of(names, "names", "strings, one for each arm")
         log_rewards = _rewards(rewards, "rewards", 1)
         arms = _actions(actions, len(log_rewards), names)
@@ -233,7 +225,6 @@ class Logged(Replay):
         return by_arm
 
     def __repr__(self) -> str:
-        """Return all rows of a short log, or a summary of a long one."""
         if len(self.rewards) > 32:
             suffix = "" if self.propensities is None else " with propensities"
             return f"<Logged: {self.rows} rows of {self.arms} arms{suffix}>"
@@ -242,7 +233,6 @@ class Logged(Replay):
         return f"Logged({self.actions.tolist()!r}, {self.rewards.tolist()!r}, names={list(self.names)!r}{more})"
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the rows, their order, the names and the sign are the same."""
         if not isinstance(other, Logged) or (self.names, self.minimize) != (other.names, other.minimize):
             return False
         names = ("actions", "rewards", "propensities")  # np.array_equal(None, None) is true
@@ -251,7 +241,6 @@ class Logged(Replay):
     __hash__ = Replay.__hash__  # hashes the laws: equal logs have equal laws
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle the parameters only, not the values computed from them."""
         return Logged, (self.actions, self.rewards, self.names, self.propensities, self.minimize)
 
     @property

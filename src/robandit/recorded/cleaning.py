@@ -70,13 +70,11 @@ class Pass:
         self._where = records.where
         if self._where is not None:
             self._roles |= self._where.roles()
-        self._dropped = 0
-        self._values: dict[str, dict[str, None]] = {}
+        self._fitting = self._dropped = 0
         self.filtered: Filtered | None = None
         self._progress = function(progress, "progress", "a function that takes two numbers")
         self._examples: list[tuple[int, tuple[str, str]]] = []
         self._empty: list[int] = []  # rows that may be blank lines
-        self._kept_empty: list[int] = []  # those of them that fit the condition
         self._count = 0
         self._plain: dict[str, str] = {}  # plain names -> the first spelling, if names are joined
         self._spellings: dict[str, str] = {}  # names -> the first spelling
@@ -86,7 +84,6 @@ class Pass:
         self.negative_rows: list[int] = []
 
     def __iter__(self) -> Iterator[Batch]:
-        """Yield the good rows."""
         # Each row takes the next number of this stream as its priority, so the sample does not depend on the batches.
         stream = np.random.SFC64(SEED)
         done = 0
@@ -96,29 +93,16 @@ class Pass:
             done += frame.height
             if self._where is not None:
                 fits = self._where.fits(frame).to_numpy()
-                self._drop(frame, rows, fits)
+                self._dropped += int(np.count_nonzero(~fits & ~_empty(frame)))  # blank lines are not dropped rows
                 frame, rows, priorities = frame.filter(fits), rows[fits], priorities[fits]
+            self._fitting += frame.height
             batch = self._clean(frame, rows, priorities)
             self.n = grown(self.n, len(self.arms)) + np.bincount(batch.codes, minlength=len(self.arms))
             if batch.codes.size:
                 yield batch
             if self._progress is not None:
                 self._progress(done, self._reader.rows)
-        self._finish(done)
-
-    def _drop(self, frame: pl.DataFrame, rows: Ints, fits: NDArray[np.bool_]) -> None:
-        """Count the rows that do not fit the condition, and keep a few values for the message if none does."""
-        assert self._where is not None
-        self._dropped += int(np.count_nonzero(~fits))
-        blank = rows[~fits & _empty(frame)][: BLANKS - len(self._empty)]
-        self._empty += blank.tolist()
-        self._dropped -= blank.size  # `_finish` decides
-        for role, name in self._where.roles().items():
-            values = self._values.setdefault(name, {})
-            if len(values) < EXAMPLES:
-                values |= dict.fromkeys(
-                    str(value)[:40] for value in frame[role].head(100).drop_nulls().unique(maintain_order=True)
-                )
+        self._finish()
 
     def _clean(self, frame: pl.DataFrame, rows: Ints, priorities: NDArray[np.uint64]) -> Batch:
         codes = self._codes(frame["arm"])
@@ -131,7 +115,7 @@ class Pass:
             good &= times.is_not_null().to_numpy()
         if propensities is not None:
             good &= (propensities > 0.0) & (propensities <= 1.0)
-        rewards = 0.0 - numbers if self._records.negated else numbers + 0.0  # no negative zeros
+        rewards = numbers + 0.0  # no negative zeros
         actions = codes.fill_null(0).to_numpy().astype(np.uint16)
         if not good.all():
             self._note(frame, np.flatnonzero(~good), rows, numbers, propensities)
@@ -196,7 +180,6 @@ class Pass:
         """Count bad rows, and store the first few of them and the rows that may be blank lines."""
         blank = wrong[_empty(frame)[wrong]][: BLANKS - len(self._empty)]
         self._empty += rows[blank].tolist()
-        self._kept_empty += rows[blank].tolist()
         bad = np.setdiff1d(wrong, blank, assume_unique=True)
         self._count += bad.size
         for row in bad[: EXAMPLES - len(self._examples)].tolist():
@@ -210,7 +193,7 @@ class Pass:
         import polars as pl
 
         noun = self._records.noun
-        if not row["arm"]:
+        if not row["arm"] and self._records.arm != self._records.reward:
             return "the arm is missing", ""
         if not math.isfinite(reward):
             return _not_a_number("reward", row, reward, noun)
@@ -233,7 +216,7 @@ class Pass:
             return f"the propensity {chance:g} must be > 0 and <= 1", ""
         return "the row cannot be read", ""
 
-    def _finish(self, rows: int) -> None:
+    def _finish(self) -> None:
         usual: dict[str, str] = {}  # first spellings -> the most frequent ones
         for name, first in self._spellings.items():
             if self._spelled[name] > self._spelled[usual.setdefault(first, name)]:
@@ -244,18 +227,15 @@ class Pass:
         self.negative_rows = [numbers.get(row, (row + 1, False))[0] for row in self._negative]
         blank = {row for row in self._empty if numbers.get(row, (0, False))[1]}
         noun, option = self._records.noun, self._records.option
-        empty = [(row, (f"the arm and the {noun} are missing", "")) for row in self._kept_empty if row not in blank]
-        rows -= len(blank)
+        alone = self._records.arm == self._records.reward  # see `OneArm`
+        missing = f"the {noun} is missing" if alone else f"the arm and the {noun} are missing"
+        empty = [(row, (missing, "")) for row in self._empty if row not in blank]
+        rows = self._fitting - len(blank)
         if self._where is not None:
-            dropped = self._dropped + len(set(self._empty) - set(self._kept_empty) - blank)
-            rows -= dropped
-            self.filtered = Filtered(self._where.text, rows, dropped)
-            if dropped and not rows:
-                seen = "; ".join(
-                    f"{name!r} has {listed([*map(repr, each)], EXAMPLES)}" for name, each in self._values.items()
-                )
-                fits = f"no row fits where (--where) {self._where.text[:200]!r}, of {dropped:,}"
-                raise InvalidInput(f"{self._source}: {fits}. The first values: {seen}")
+            self.filtered = Filtered(self._where.text, rows, self._dropped)
+            if self._dropped and not rows:
+                where = f"where (--where) {self._where.text[:200]!r}"
+                raise InvalidInput(f"{self._source}: no row fits {where}, of {self._dropped:,}")
         count = self._count + len(empty)
         examples = []
         hints = {""}
@@ -267,7 +247,6 @@ class Pass:
         self.bad = BadRows(count, tuple(examples), self._reader.unit, tuple(lost))
         if not rows:
             raise InvalidInput(f"{self._source} has the columns {self._columns} but no rows: it must have at least one")
-        alone = self._records.arm == self._records.reward  # see `OneArm`
         needs = f"a finite number in {self._records.reward!r}" if alone else f"an arm and a finite number as its {noun}"
         if not self.n.any():
             way_out = f"name another with {option}" if alone else f"name others with arm= (--arm) and {option}"

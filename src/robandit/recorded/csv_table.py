@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from robandit.errors import CorruptFile, InvalidInput, RobanditError
 from robandit.recorded.columns import text_expressions
@@ -30,8 +30,6 @@ class CsvReader(TextReader):
     ) -> None:
         """Read the header, and find the delimiter that yields the ``columns``."""
         super().__init__(path, source, compression)
-        if compression == "zstd":  # only Polars can decompress it, and Polars does not count lines
-            self.unit = "row"
         self._header = self._first_record(delimiter)
         self._delimiter = self._find_delimiter(delimiter, columns)
         names = self._split(self._delimiter)
@@ -43,12 +41,10 @@ class CsvReader(TextReader):
             self.columns = tuple(self._frame.collect_schema().names())
 
     def batches(self, roles: Mapping[str, str]) -> Iterator[pl.DataFrame]:
-        """See `Reader`."""
         with self._explained_errors():
             yield from batches_of(self._frame.select(text_expressions(roles)), self.source)
 
     def first_rows(self) -> pl.DataFrame:
-        """See `Reader`."""
         with self._explained_errors():
             return self._frame.head(FIRST_ROWS).collect()
 
@@ -60,14 +56,6 @@ class CsvReader(TextReader):
                 yield line, not record.strip(b"\r\n")
 
     def _first_record(self, delimiter: str | None) -> str:
-        if self._compression == "zstd":
-            import polars as pl
-
-            unsplit: dict[str, Any] = {"has_header": False, "separator": "\x01", "quote_char": None}
-            with reading_errors(self.source):
-                return str(
-                    pl.scan_csv(self._path, **unsplit, infer_schema=False, n_rows=1, glob=False).collect().item()
-                )
         with self._open() as file:
             head = file.read(HEADER)
         lines = io.StringIO(head.decode("utf-8-sig", errors="replace"), newline="\n")
@@ -76,8 +64,6 @@ class CsvReader(TextReader):
             record += more
         if len(head) == HEADER and not record.endswith("\n"):
             raise CorruptFile(f"{self.source} has no line end in its first {HEADER:,} bytes: it is not a table in text")
-        if "\0" in record:
-            raise CorruptFile(f"{self.source} has zero bytes in its first line: it is not a table in text")
         allowed = set((delimiter or ",").encode(errors="replace"))
         if controls := sorted(set(record.encode(errors="replace")) & CONTROLS - allowed):
             raise CorruptFile(
@@ -122,8 +108,6 @@ class CsvReader(TextReader):
             raise self._explained(error) from error.__cause__
 
     def _explained(self, error: CorruptFile) -> CorruptFile:
-        if self._compression == "zstd":
-            return error
         with suppress(RobanditError), self._open() as file:
             for line, record in _records(file):
                 reason = self._fault(record)

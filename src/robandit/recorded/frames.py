@@ -18,19 +18,16 @@ class FrameReader(Reader):
     """A reader of a lazy frame, which is run again for every pass."""
 
     def __init__(self, frame: pl.LazyFrame, source: str, rows: int | None) -> None:
-        """Read the names and types of the columns."""
         self._frame, self.source, self.rows = frame, source, rows
         with reading_errors(self.source):
             self._schema = frame.collect_schema()
         self.columns = tuple(self._schema.names())
 
     def batches(self, roles: Mapping[str, str]) -> Iterator[pl.DataFrame]:
-        """See `Reader`."""
         selected = [each for role, name in roles.items() for each in self._expressions(role, name)]
         yield from batches_of(self._frame.select(selected), self.source)
 
     def first_rows(self) -> pl.DataFrame:
-        """See `Reader`."""
         with reading_errors(self.source):
             return self._frame.head(FIRST_ROWS).collect()
 

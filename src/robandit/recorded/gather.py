@@ -20,7 +20,6 @@ class Lowest:
     """An accumulator of the entries with the lowest keys of each arm, in order of arrival. The keys may be rewards."""
 
     def __init__(self, most: int) -> None:
-        """Start empty; at most ``most`` entries are kept per arm."""
         self.most = most
         self._parts: list[tuple[Codes, NDArray[Any], Floats]] = []
         self._held = 0
@@ -82,7 +81,7 @@ class Sample(Lowest):
     """A uniform random sample without replacement. The keys are uniform random integers of 64 bits.
 
     The `most` lowest of n keys lie below the fraction (most + 8 sqrt(most)) / n of all integers, except with the probability of a
-    deviation of 8 standard deviations. Greater keys are dropped at once, which saves most of the sorting.
+    deviation of 8 standard deviations. Greater keys are dropped at once.
     """
 
     def __init__(self, most: int, total: int) -> None:
@@ -124,7 +123,6 @@ class Sums:
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self.n: Ints = np.zeros(0, dtype=np.int64)
         self.zeros: Ints = np.zeros(0, dtype=np.int64)
         self._parts: list[list[float]] = []

@@ -28,16 +28,9 @@ def plain_name(name: str) -> str:
 
 
 def name_questions(counts: Mapping[str, int], column: str = "", where: str | None = None) -> list[str]:
-    """Ask whether names that differ only by case or space are one arm.
+    """Ask whether names (with their numbers of rows) that differ only by case or space are one arm.
 
-    Parameters
-    ----------
-    counts
-        Arm -> its number of rows.
-    column
-        The column of the arms; empty if the rewards do not come from a table.
-    where
-        The condition that the rows fit already.
+    ``column`` is that of the arms, empty if there is no table, and ``where`` the condition that the rows fit already.
     """
     groups: dict[str, list[str]] = {}
     for name in sorted(counts, key=lambda name: -counts[name]):
@@ -102,11 +95,6 @@ def dropping(names: Sequence[str], column: str, where: str | None) -> str:
         if names
         else ""
     )
-
-
-def since_condition(column: str, value: str) -> str:
-    """Return the condition for rows from a time on; ``value`` is a number, or text in quotes."""
-    return f"{quoted_column(column)} >= {value}"
 
 
 def _text(value: str) -> str:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 BATCH = 131_072  # rows; larger batches exceed the processor's cache and take more memory
-
-
 FIRST_ROWS = 100
 
 
@@ -54,15 +52,11 @@ class TextReader(Reader):
     unit = "line"
 
     def __init__(self, path: Path, source: str, compression: str | None) -> None:
-        """Store the path, the name in messages and the compression."""
         self._path = path
         self._compression = compression
         self.source = source
 
     def locate(self, rows: Sequence[int]) -> dict[int, tuple[int, bool]]:
-        """See `Reader`."""
-        if self.unit == "row":
-            return super().locate(rows)
         lines: dict[int, tuple[int, bool]] = {}
         for row, line in enumerate(self._lines()):
             if len(lines) == len(rows):
@@ -77,6 +71,28 @@ class TextReader(Reader):
 
     def _open(self) -> AbstractContextManager[IO[bytes]]:
         return opened(self._path, self._compression, self.source)
+
+
+class OneArm(Reader):
+    """A reader whose rows all have the same arm, except that rows without a reward have none."""
+
+    def __init__(self, inner: Reader, arm: str) -> None:
+        self._inner = inner
+        self._arm = arm
+        self.source, self.columns, self.repeated = inner.source, inner.columns, inner.repeated
+        self.rows, self.unit = inner.rows, inner.unit
+
+    def batches(self, roles: Mapping[str, str]) -> Iterator[pl.DataFrame]:
+        import polars as pl
+
+        for frame in self._inner.batches({**roles, "arm": roles["reward"]}):
+            yield frame.with_columns(pl.when(pl.col("arm").is_not_null()).then(pl.lit(self._arm)).alias("arm"))
+
+    def locate(self, rows: Sequence[int]) -> dict[int, tuple[int, bool]]:
+        return self._inner.locate(rows)
+
+    def first_rows(self) -> pl.DataFrame:
+        return self._inner.first_rows()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from robandit.kernel.types import Floats, Ints
 from robandit.recorded.cleaning import Pass, Progress
 from robandit.recorded.columns import times_of
 from robandit.recorded.gather import Codes, Lowest, Sample, Sums
-from robandit.recorded.notes import dropping, name_questions, negative_costs, since_condition, where_option
+from robandit.recorded.notes import dropping, name_questions, negative_costs
 from robandit.recorded.reader import Reader
 from robandit.recorded.summary import EXTREMES, ArmRecord, BadRows, Recorded
 from robandit.recorded.times import Clock, looks_like_time
@@ -30,19 +30,14 @@ if TYPE_CHECKING:
 SAMPLE = 131_072  # rewards of one arm that a summary keeps
 SAMPLES_TOTAL = 1 << 22  # rewards of all arms that a summary keeps: 32 MB, and 96 MB while they are chosen
 MOST_ROWS = 60_000_000  # rows that can be sorted by time, in 4 GB of memory
-UNORDERED = (
-    "no condition selects it, because the texts of its times have another order than the times (blanks before a time, or "
-    "several offsets from UTC)."
-)
 BYTES = 65  # peak memory per sorted row; benchmarks/recorded.py measures 50 to 62
 
 
 class Samples(dict[str, Floats]):
     """A dictionary from arms to rewards in the order of the file: all, or a uniform random sample without replacement.
 
-    `counts` maps each arm to its number of rewards in the file. `whole` is True if none is missing. `least` is the smallest
-    reward in the file. `bad` has the skipped rows, `filtered` the numbers of rows that a condition kept and dropped (None
-    without a condition), and `notes` questions about names that look alike and negative costs.
+    `counts` maps each arm to its number of rewards in the file, `least` is the smallest of these, and `whole` is True if none is
+    missing. `bad`, `filtered` and `notes` are those of `Recorded`.
     """
 
     def __init__(
@@ -54,7 +49,6 @@ class Samples(dict[str, Floats]):
         filtered: Filtered | None = None,
         notes: Sequence[str] = (),
     ) -> None:
-        """Store the rewards; see the attributes."""
         super().__init__(rewards)
         self.counts = dict(counts)
         self.whole = all(rewards[arm].size == n for arm, n in counts.items())
@@ -80,7 +74,6 @@ class Table:
     records: Records | None = None
 
     def __repr__(self) -> str:
-        """Return one line."""
         return f"<Table: {len(self.times):,} times of {counted(len(self.arms), 'arm')}>"
 
 
@@ -104,7 +97,6 @@ class Log:
     records: Records | None = None
 
     def __repr__(self) -> str:
-        """Return one line."""
         weighted = "" if self.propensities is None else ", with propensities"
         return f"<Log: {len(self.rewards):,} rows of {counted(len(self.arms), 'arm')}{weighted}>"
 
@@ -123,43 +115,27 @@ class Log:
 class Records:
     """A table with one recorded reward per row; see `open_records`.
 
-    Attributes
-    ----------
-    source
-        The name of the table in messages.
-    columns
-        The names of all columns of the table.
-    negated
-        Whether a recorded x is read as the reward -x.
-    minimize
-        Whether the values are costs, which are read in their own sign and minimised.
-    arm, reward, time, propensity
-        The names of the columns that are used; None for a column that does not exist.
-    where
-        The condition that rows must fit; None if all rows are read.
-    join_names
-        Whether names of arms that differ only by case or space are one arm.
+    `arm`, `reward`, `time` and `propensity` are the names of the columns that are used; None for a column that does not exist.
+    `columns` names all, and `source` is the name of the table in messages.
     """
 
     def __init__(
         self,
         reader: Reader,
         roles: Mapping[str, str],
-        negate: bool,
         skip_bad: bool,
         minimize: bool = False,
         where: Condition | None = None,
         join_names: bool = False,
     ) -> None:
-        """Store the options without reading; see `open_records`."""
         self._reader = reader
         self._roles = dict(roles)
         self.source = reader.source
         self.columns = reader.columns
-        self.negated = negate
         self.minimize = minimize
         self.skip_bad = skip_bad
         self.where = where
+        self._condition = None if where is None else where.text
         self.join_names = join_names
         self.arm = roles["arm"]
         self.reward = roles["reward"]
@@ -169,10 +145,8 @@ class Records:
         self.noun, self.option = "reward", "reward= (--reward)"
 
     def __repr__(self) -> str:
-        """Name the source and the columns."""
-        sign = "minus " if self.negated else ""
         role = "cost" if self.minimize else "reward"
-        return f"<Records: {self.source}, arm {self.arm!r}, {role} {sign}{self.reward!r}>"
+        return f"<Records: {self.source}, arm {self.arm!r}, {role} {self.reward!r}>"
 
     @cached_property
     def unused_time(self) -> str | None:
@@ -215,7 +189,7 @@ class Records:
             largest[i][::-1].sort()
             records.append(ArmRecord.of(rows.arms[i], n, zeros[i], mean, samples[i], smallest[i], largest[i]))
         records.sort(key=lambda record: record.arm)
-        about = rows.bad, self.source, self.negated, self.minimize, rows.filtered, self._notes(rows)
+        about = rows.bad, self.source, self.minimize, rows.filtered, self._notes(rows)
         return Recorded(tuple(records), int(rows.n.sum()), *about)
 
     def samples(self, most: int = 1 << 20, progress: Progress | None = None) -> Samples:
@@ -284,40 +258,11 @@ class Records:
         for frame in self._reader.batches(roles | ({} if self.where is None else self.where.roles())):
             yield times_of(frame if self.where is None else frame.filter(self.where.fits(frame)))
 
-    def since(self, moment: Any) -> str:
-        """Return the option --where that reads only rows from a time on, as `log` and `table` return it, or why there is none.
-
-        Text is compared letter by letter. So its order must be that of the times.
-        """
-        import polars as pl
-
-        assert self.time is not None
-        where = None if self.where is None else self.where.text
-        if not isinstance(moment, np.datetime64):
-            return where_option(since_condition(self.time, str(moment)), where)
-        before: list[str] = []  # the last text before the moment, of each batch
-        since: list[str] = []  # the first text since
-        clock = self.skipping_clock or Clock(skips=True)
-        for texts in self._times():
-            texts = texts.drop_nulls()
-            if texts.dtype != pl.String:
-                kind = "timestamp" if "T" in (iso := _iso(moment)) else "date"
-                return where_option(since_condition(self.time, f"{kind} '{iso}'"), where)
-            times = clock.read(texts)
-            texts, times = texts.filter(times.is_not_null()), times.drop_nulls()
-            late = times.to_numpy() >= moment
-            if not late.all():
-                before.append(str(texts.filter(~late).max()))
-            if late.any():
-                since.append(str(texts.filter(late).min()))
-        if not since or (before and max(before) >= min(since)):
-            return UNORDERED
-        return where_option(since_condition(self.time, f"'{min(since)}'"), where)
-
     def dropping(self, arms: Sequence[str], notes: Sequence[str] = ()) -> list[str]:
         """Return a line with the option --where that drops arms with too few values, unless ``notes`` have this option."""
-        where = None if self.where is None else self.where.text
-        option = "" if self.join_names else dropping(arms, self.arm, where)  # an arm with joined names has several
+        option = (
+            "" if self.join_names else dropping(arms, self.arm, self._condition)
+        )  # an arm with joined names has several
         if not option or any(option in note for note in notes):
             return []
         named = listed([formatted(arm) for arm in arms], 5)
@@ -325,13 +270,12 @@ class Records:
 
     def _notes(self, rows: Pass) -> tuple[str, ...]:
         """Return the questions about the rows of a pass."""
-        where = None if self.where is None else self.where.text
         counts = {arm: n for arm, n in zip(rows.arms, rows.n.tolist(), strict=True) if n}
         negative = dict(zip(rows.arms, rows.negative.tolist(), strict=False))
         place = rows.negative_rows, self._reader.unit
         return (
-            *name_questions(counts, self.arm, where),
-            *negative_costs(negative, int(rows.n.sum()), *place, self.reward, where),
+            *name_questions(counts, self.arm, self._condition),
+            *negative_costs(negative, int(rows.n.sum()), *place, self.reward, self._condition),
         )
 
     def _load(self, roles: Sequence[str], progress: Progress | None) -> _Rows:

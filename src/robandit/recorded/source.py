@@ -8,7 +8,7 @@ import stat
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,10 @@ from robandit.hints import close, question
 from robandit.recorded.csv_table import CsvReader
 from robandit.recorded.frames import read_frame, read_parquet
 from robandit.recorded.json_lines import JsonReader
-from robandit.recorded.one_arm import OneArm
-from robandit.recorded.reader import Reader, opened
+from robandit.recorded.reader import OneArm, Reader, opened
 from robandit.recorded.records import Records
-from robandit.recorded.url import Address, download, is_url
 from robandit.recorded.where import parse_condition
-from robandit.validation import choice, flag, function, text
+from robandit.validation import choice, flag, text
 from robandit.wording import joined, listed
 
 if TYPE_CHECKING:
@@ -45,6 +43,7 @@ UNREADABLE = {
     b"ARROW1": "an Arrow file: write it as Parquet",
     b"BZh": "compressed with bzip2: decompress it first",
     b"\xfd7zXZ": "compressed with xz: decompress it first",
+    b"\x28\xb5": "compressed with zstd: decompress it first (unzstd)",
     b"SQLite format 3": "a database: export the table as CSV",
     b"%PDF": "a PDF",
     b"\xff\xfe": UTF_16,
@@ -59,35 +58,27 @@ def open_records(
     reward: str | None = None,
     time: str | None = None,
     propensity: str | None = None,
-    negate: bool = False,
-    minimize: bool | None = None,
+    minimize: bool = False,
     skip_bad: bool = False,
     where: str | None = None,
     join_names: bool = False,
     delimiter: str | None = None,
     one_arm: str | None = None,
-    spooling: Callable[[int], object] | None = None,
 ) -> Records:
     """Open a table with one recorded reward per row. Only its first lines are read.
 
     Parameters
     ----------
     path
-        A CSV, Parquet or JSON lines file, "-" for the standard input, or a polars or pandas DataFrame. CSV may be compressed with
-        gzip or zstd, JSON lines with gzip. A polars LazyFrame is run again for every pass. A URL, as text, is downloaded: that of
-        an experiment of a decision service, ``http://HOST:8000/v1/experiments/NAME``, means its learned rewards, and the
-        environment variable ROBANDIT_KEY has the key; any other URL is that of a file.
+        A CSV, Parquet or JSON lines file, "-" for the standard input, or a polars or pandas DataFrame. CSV and JSON lines may be
+        compressed with gzip. A polars LazyFrame is run again for every pass.
     arm, reward
         The names of these columns; by default "arm" and "reward".
     time, propensity
         The names of these columns; by default "time" and "propensity", if they exist. A time in text is a number, or a date or
         time in ISO 8601. The default "propensity" is not used if it has no value in any row.
-    negate
-        Read a recorded x as -x. All results are about -x, unlike those of the option --negate, which is another name of
-        --minimize. For costs, ``minimize`` is simpler.
     minimize
-        The rewards are costs. They keep their sign and unit, and the best arm has the lowest mean. By default, what the decision
-        service says at a URL, otherwise False.
+        The rewards are costs. They keep their sign and unit, and the best arm has the lowest mean.
     skip_bad
         Skip rows without a usable arm, reward or time, and count them. By default they raise an error.
     where
@@ -99,9 +90,6 @@ def open_records(
         the header contains it.
     one_arm
         Read all rows as the rewards of one arm of this name. The table needs no column of arms.
-    spooling
-        Called with the number of copied bytes while the standard input or a URL is copied to disk.
-
     Examples
     --------
     >>> import polars as pl
@@ -114,20 +102,13 @@ def open_records(
         names[role] = None if column is None else text(column, role, "a string, or None", owner="open_records")
     arm, reward = names["arm"], names["reward"]
     delimiter = None if delimiter is None else text(delimiter, "delimiter", "a string, or None", owner="open_records")
-    negate, skip_bad = flag(negate, "negate", owner="open_records"), flag(skip_bad, "skip_bad", owner="open_records")
+    skip_bad = flag(skip_bad, "skip_bad", owner="open_records")
     join_names = flag(join_names, "join_names", owner="open_records")
-    function(spooling, "spooling", "a function that takes a number of bytes", owner="open_records")
     if one_arm is not None and names.pop("arm") is not None:
         raise InvalidInput(
             f"arm = {formatted(arm)} and one_arm = {formatted(one_arm)}: give one of them", parameter="arm"
         )
-    minimize = None if minimize is None else flag(minimize, "minimize", owner="open_records")
-    if minimize and negate:
-        raise InvalidInput(
-            "minimize and negate would turn the sign twice: for costs use minimize=True alone",
-            parameter="negate",
-            value=negate,
-        )
+    minimize = flag(minimize, "minimize", owner="open_records")
 
     def records(reader: Reader) -> Records:
         roles = _roles(reader, names, {} if one_arm is None else {"reward": "--column"})
@@ -139,29 +120,30 @@ def open_records(
             del roles["propensity"]
         if one_arm is not None:
             reader, roles["arm"] = OneArm(reader, one_arm), roles["reward"]
-        return Records(reader, roles, negate, skip_bad, bool(minimize), condition, join_names)
+        return Records(reader, roles, skip_bad, minimize, condition, join_names)
 
     def read_file(file: Path, source: str) -> Records:
         return records(_read_file(file, source, delimiter, (arm or "arm", reward or "reward")))
 
     if not isinstance(path, (str, os.PathLike)):
         return records(read_frame(path))
-    address = Address.of(path) if is_url(path) else None
     file = named(path)
-    source = shown(file) if address is None else address.source
-    if address is not None:
-        with download(address) as answer:
-            copy = _spool(answer, source, spooling, answer.ending)
-        if minimize is None and not negate:
-            minimize = answer.minimize
-    elif str(file) == "-":
+    source = shown(file)
+    if re.match("https?://", str(path), re.IGNORECASE):
+        raise InvalidInput(
+            "path is a URL: it must be a file; download it (curl -L URL | robandit diagnose - ...), or pass a data frame "
+            "(polars.read_csv(URL))",
+            parameter="path",
+            rule="a file",
+        )
+    if str(file) == "-":
         source = "the standard input"
-        copy = _spool(sys.stdin.buffer, source, spooling)
+        copy = _spool(sys.stdin.buffer, source)
     elif not _is_stream(file, source):
         return read_file(file, source)
     else:  # a pipe can be read only once
         with opened(file, None, source) as pipe:
-            copy = _spool(pipe, source, spooling)
+            copy = _spool(pipe, source)
     try:
         table = read_file(Path(copy), source)
     except BaseException:
@@ -172,20 +154,14 @@ def open_records(
 
 
 def _is_stream(file: Path, source: str) -> bool:
-    """Return whether this is a pipe or a terminal. Other devices are rejected, because some never end."""
+    """Return whether this is a pipe. Devices are rejected, because some never end."""
     try:
         mode = os.stat(file).st_mode
     except (OSError, ValueError):
         return False  # the error is raised when the file is opened
-    if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not _is_terminal(file)):
-        raise FileError(f"{source} cannot be read: it is a device; name a file")
+    if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
+        raise FileError(f"{source} cannot be read: it is a device; name a file, or - for standard input")
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
-
-
-def _is_terminal(file: Path) -> bool:
-    with suppress(OSError), open(file, "rb", buffering=0) as device:
-        return device.isatty()
-    return False
 
 
 def example(name: str, *, where: str | None = None) -> Records:
@@ -225,8 +201,8 @@ def _read_file(path: Path, source: str, delimiter: str | None, columns: Sequence
         start = file.read(64)
     if not start:
         raise InvalidInput(f"{source} is empty (0 bytes): it must hold a header and rows")
-    compression = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}.get(start[:2])
-    if compression == "gzip":
+    compression = "gzip" if start.startswith(b"\x1f\x8b") else None
+    if compression:
         with opened(path, compression, source) as file:
             start = file.read(64)
         if not start:
@@ -245,8 +221,6 @@ def _read_file(path: Path, source: str, delimiter: str | None, columns: Sequence
         raise CorruptFile(f"{source} is not a Parquet file: its first bytes differ")
     content = start.lstrip(b"\xef\xbb\xbf \t\r\n")
     if delimiter is None and (ending == "JSON lines" or (ending is None and content[:1] in (b"{", b"["))):
-        if compression == "zstd":
-            raise InvalidInput(f"{source} is compressed with zstd, which only CSV may be: decompress it first (unzstd)")
         if content.startswith(b"["):
             raise CorruptFile(
                 f"{source} is a JSON array: write one object per line, in pandas with to_json(orient='records', lines=True)"
@@ -314,17 +288,15 @@ def _header_hint(columns: Sequence[str]) -> str:
     return ""
 
 
-def _spool(stream: Any, source: str, spooling: Callable[[int], object] | None, ending: str = "") -> str:
+def _spool(stream: Any, source: str) -> str:
     """Copy a stream, which can be read only once, to a temporary file, and return the name of the file."""
-    handle, name = tempfile.mkstemp(prefix="robandit-", suffix=ending)
+    handle, name = tempfile.mkstemp(prefix="robandit-")
     size = 0
     try:
         with os.fdopen(handle, "wb") as file:
             while block := stream.read(1 << 20):
                 file.write(block)
                 size += len(block)
-                if spooling is not None:
-                    spooling(size)
     except BaseException as error:
         _remove(name)
         if isinstance(error, OSError):

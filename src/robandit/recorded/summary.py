@@ -23,27 +23,17 @@ EXTREMES = 1_000
 
 @dataclass(frozen=True)
 class BadRows:
-    """The rows without a usable arm, reward or time.
-
-    Attributes
-    ----------
-    count
-        The number of such rows.
-    first
-        The number and the fault of each of the first few.
-    unit
-        "line" if the numbers count lines of a file (the header of a CSV file is line 1), or "row" if they count rows from 1.
-    arms
-        The names of arms without any good row. Such arms are excluded.
-    """
+    """The rows without a usable arm, reward or time."""
 
     count: int = 0
     first: tuple[tuple[int, str], ...] = ()
+    """The number and the fault of each of the first few."""
     unit: str = "row"
+    """"line" if the numbers count lines of a file (the header of a CSV file is line 1), or "row" if they count rows from 1."""
     arms: tuple[str, ...] = ()
+    """The arms without any good row, which are excluded."""
 
     def __str__(self) -> str:
-        """Describe the rows on one line."""
         if not self.count:
             return "no bad rows"
         parts = [f"{self.unit} {number:,}: {fault}" for number, fault in self.first]
@@ -56,23 +46,7 @@ class BadRows:
 
 @dataclass(frozen=True, eq=False)
 class ArmRecord:
-    """The rewards of one arm.
-
-    Attributes
-    ----------
-    arm
-        The name of the arm.
-    n, zeros
-        The number of rewards, and the number of zeros.
-    mean, least, greatest
-        The mean, the minimum and the maximum of all rewards, not only of the sample.
-    sample
-        All rewards, or a uniform random sample of them without replacement, in the order of the file.
-    whole
-        True if the sample has all rewards.
-    smallest, largest
-        The 1,000 smallest rewards in ascending order and the 1,000 largest in descending order, or all if there are fewer.
-    """
+    """The rewards of one arm."""
 
     arm: str
     n: int
@@ -81,12 +55,15 @@ class ArmRecord:
     least: float
     greatest: float
     sample: Floats
+    """All rewards, or a uniform random sample of them without replacement, in the order of the file."""
     whole: bool
+    """Whether the sample has all rewards. The other fields are always about all."""
     smallest: Floats
+    """The 1,000 smallest rewards in ascending order, or all if there are fewer."""
     largest: Floats
+    """The same of the largest, in descending order."""
 
     def __repr__(self) -> str:
-        """Return one line."""
         return (
             f"<ArmRecord {self.arm!r}: {self.n:,} values from {self.least:g} to {self.greatest:g}, mean {self.mean:g}>"
         )
@@ -102,39 +79,22 @@ class ArmRecord:
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """The rewards of all arms.
-
-    Attributes
-    ----------
-    arms
-        The records of the arms, sorted by name.
-    rows
-        The number of rewards, without bad rows.
-    bad
-        The rows that were skipped.
-    source
-        The name of the table in messages.
-    negated
-        Whether the rewards are the negatives of the recorded values.
-    minimize
-        Whether the rewards are costs, in their own sign, that are minimised.
-    filtered
-        The numbers of rows that a condition kept and dropped; None without a condition.
-    notes
-        Questions about names of arms that look alike, and about negative costs.
-    """
+    """The rewards of all arms, sorted by name."""
 
     arms: tuple[ArmRecord, ...]
     rows: int
+    """The number of rewards, without bad rows."""
     bad: BadRows
+    """The rows that were skipped."""
     source: str
-    negated: bool
+    """The name of the table in messages."""
     minimize: bool = False
+    """Whether the rewards are costs, in their own sign, that are minimised."""
     filtered: Filtered | None = None
     notes: tuple[str, ...] = ()
+    """Questions about names of arms that look alike, and about negative costs."""
 
     def __repr__(self) -> str:
-        """Return one line."""
         return f"<Recorded: {self.rows:,} rows of {counted(len(self.arms), 'arm')}, {self.source}>"
 
     @classmethod
@@ -159,7 +119,7 @@ class Recorded:
         notes = name_questions({arm.arm: arm.n for arm in arms})
         if sign:
             notes += negative_costs({arm.arm: int(np.count_nonzero(arm.sample < 0.0)) for arm in arms}, total)
-        return cls(arms, total, BadRows(), source, negated=False, minimize=sign, notes=tuple(notes))
+        return cls(arms, total, BadRows(), source, minimize=sign, notes=tuple(notes))
 
 
 def _arm_record(arm: str, rewards: ArrayLike) -> ArmRecord:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from robandit.errors import InvalidInput
@@ -28,7 +27,6 @@ class UnclearTime(InvalidInput):
     """The text at `position` (from 0) is not a time, or not of the same kind as the first time."""
 
     def __init__(self, position: int, message: str) -> None:
-        """Store the position."""
         super().__init__(message)
         self.position = position
 
@@ -48,27 +46,20 @@ class Clock:
 
     @classmethod
     def skipping(cls, batches: Iterable[pl.Series]) -> Clock | None:
-        """Return a clock that skips, whose kind is the most common one of all times; None if no time can be read."""
+        """Return a clock that skips, whose kind is that of the first time that can be read; None if there is none."""
         import polars as pl
 
         clock = cls(skips=True)
-        counts: Counter[int] = Counter()
-        first: dict[int, str] = {}
         for times in batches:
             times = times.drop_nulls()
             if times.dtype != pl.String and times.len():
                 return clock
             text = times.cast(pl.String).str.strip_chars()
-            kinds = _kinds(text)[2]
-            for kind in (NUMBER, LOCAL, OFFSET):
-                if n := int((kinds == kind).sum()):
-                    counts[kind] += n
-                    first.setdefault(kind, text.filter(kinds == kind)[0])
-        if not counts:
-            return None
-        clock._kind = counts.most_common(1)[0][0]
-        clock._first = first[clock._kind]
-        return clock
+            readable = text.filter(_kinds(text)[2] != OTHER)
+            if readable.len():
+                clock.read(readable.head(1))
+                return clock
+        return None
 
     def read(self, times: pl.Series) -> pl.Series:
         """Return the times as values that sort; raise `UnclearTime` for text that is not a time. No time may be null.
@@ -110,8 +101,7 @@ class Clock:
         if kind == OTHER:
             examples = f"such as 2013-01-02 or 2013-01-02T09:00+01:00 (years {YEARS[0]} to {YEARS[1]})"
             return f"{subject} neither a number nor a date or time in ISO 8601", f", {examples}"
-        first = "the first of the most common kind" if self._skips else "the first"
-        return f"{subject} {KINDS[kind]}", f", but {first}, {self._first[:40]!r}, is {KINDS[self._kind or NUMBER]}"
+        return f"{subject} {KINDS[kind]}", f", but the first, {self._first[:40]!r}, is {KINDS[self._kind or NUMBER]}"
 
 
 def looks_like_time(name: str, values: pl.Series) -> bool:

@@ -46,7 +46,6 @@ class Filtered:
     dropped: int
 
     def __str__(self) -> str:
-        """Describe it on one line."""
         return f"--where {self.where[:200]!r} keeps {counted(self.kept, 'row')} and drops {self.dropped:,}"
 
 
@@ -82,19 +81,11 @@ class Condition:
         import polars as pl
 
         column, kind = pl.col(role), self._kinds[name]
-        if dtype.is_temporal():
-            if kind not in ("", "time"):
-                hint = f"""compare {name!r} with timestamp '2024-01-31 12:00:00', in UTC"""
-                raise _refused(self.text, f"{name!r} holds times, and is compared with {kind}", hint)
-            zoned = getattr(dtype, "time_zone", None) is not None
-            return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zoned else column
-        if kind == "time":
-            held, hint = (
-                ("text", f"{name} >= '2024-01-31'") if dtype == pl.String else ("numbers", f"{name} >= 1700000000")
-            )
-            raise _refused(
-                self.text, f"{name!r} holds {held}, and is compared with a time", f"write for example {hint}"
-            )
+        if kind and dtype.is_temporal() != (kind == "time"):
+            hint = "compare columns of times with timestamp '2024-01-31 12:00:00' (in UTC), and no others"
+            raise _refused(self.text, f"{name!r} holds {dtype.base_type()}, and is compared with {kind}", hint)
+        if isinstance(dtype, pl.Datetime) and dtype.time_zone:
+            return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         if dtype.is_float():
             column = column.fill_nan(None)
         if dtype == pl.String:
@@ -136,20 +127,13 @@ def parse_condition(text: Any, columns: Sequence[str], source: str) -> Condition
 
 
 def quoted_column(name: str) -> str:
-    """Return a column as a condition names it: in quotes, unless it is a word without a meaning in SQL.
+    """Return a column as a condition names it: in quotes, unless it is a plain word.
 
-    >>> quoted_column("model"), quoted_column("select"), quoted_column("time in s")
-    ('model', '"select"', '"time in s"')
+    >>> quoted_column("model"), quoted_column("date"), quoted_column("time in s")
+    ('model', '"date"', '"time in s"')
     """
-    import polars as pl
-
-    try:
-        plain = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in WORDS | TYPES
-        if plain and pl.sql_expr(f"({name} = 1)").meta.root_names() == [name]:
-            return name
-    except pl.exceptions.PolarsError:
-        pass
-    return _quoted(name)
+    plain = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in WORDS | TYPES
+    return name if plain else _quoted(name)
 
 
 def _quoted(column: str) -> str:
@@ -180,27 +164,23 @@ def _checked(text: str, columns: Sequence[str], source: str) -> tuple[dict[str, 
         typed = word in TYPES and text[end:].lstrip().startswith("'")
         if token["quoted"] or (word and word not in WORDS and not typed):
             column = written[1:-1].replace('""', '"') if token["quoted"] else written
+            if word and text[end:].lstrip().startswith("("):
+                raise _function(text, written)
             if column not in columns:
-                raise _unknown(text, column, columns, source, quoted=bool(token["quoted"]))
+                raise _unknown(text, column, columns, source, value=compared or bool(token["quoted"]))
             if compared:
                 raise _refused(text, f"{written} is a column", f"compare a column with {A_VALUE}")
             kinds.setdefault(column, set())
             written = _quoted(column)
         elif written == "(" and before and before not in OPENING and before not in ("(", ","):
-            raise _refused(text, f"{before[:40]}(...) is a function", "filter the table first; there are no functions")
+            raise _function(text, before)
         elif valued and set(written) <= set("=!<>"):
             hint = f"write a column before {written}, perhaps in double quotes"
             raise _refused(text, f"{before[:40]} is a value", hint)
-        elif word == "null" and compared:
-            negated = " not" if set(before) & set("!<>") else ""
-            raise _refused(text, f"{before} null fits no row", f"write {column} is{negated} null")
         elif word in ("true", "false"):
             kind = "a truth value"
         elif token["text"]:
             kind = "time" if before in TYPES else "text"
-            if before in ("<", "<=", ">", ">=") and re.fullmatch(r"'\s*[+-]?[\d.]+\s*'", written):
-                wrong = f"{before} {written} would compare letter by letter"
-                raise _refused(text, wrong, "write numbers without quotes")
         elif token["number"]:
             large = written.lstrip("+-").isdigit() and abs(int(written)) >= ROUNDED
             kind = "a large integer" if large else "a number"
@@ -221,8 +201,12 @@ def _one_kind(text: str, column: str, kinds: set[str]) -> str:
     return next(iter(kinds), "")
 
 
-def _unknown(text: str, column: str, columns: Sequence[str], source: str, *, quoted: bool) -> InvalidInput:
-    hint = f"text is written as '{column[:40]}', in single quotes; " if quoted else ""
+def _function(text: str, name: str) -> InvalidInput:
+    return _refused(text, f"{name[:40]}(...) is a function", "filter the table first; functions are not supported")
+
+
+def _unknown(text: str, column: str, columns: Sequence[str], source: str, *, value: bool) -> InvalidInput:
+    hint = f"text is written as '{column[:40]}', in single quotes; " if value else ""
     known = listed([repr(name) for name in columns], 20)
     wrong = f"{source} has no column {column[:200]!r}{question([repr(each) for each in close(column, columns)])}"
     return _refused(text, wrong, f"{hint}the columns are {known}")

@@ -61,7 +61,6 @@ def _row(measured: Measured, kept: Ints, style: int) -> dict[str, Any]:
         "worst": rounded(float(final[-1])),
         "dots": all_rounded(final[_spaced(len(final), DOTS)]),
         "pulls": all_rounded(100.0 * shares(measured)),
-        "ns": rounded(measured.ns_per_pull),
         "bound": _bound(measured, measured.checkpoints[kept]),
     }
 

@@ -14,7 +14,7 @@ from robandit.experiments.runner import RunOutcome
 from robandit.experiments.statistics import Findings, Standing
 from robandit.experiments.store import Store
 from robandit.files import write_atomically
-from robandit.problems import Changing, InOrder
+from robandit.problems import Changing, Delayed, InOrder
 from robandit.report import pieces
 from robandit.report.chart_data import chart_data
 from robandit.report.pieces import Markup, cell, escaped, more, table, words_cell
@@ -100,23 +100,27 @@ def _facts(results: Results) -> str:
     }
     if len(results.plan.problems) == 1 and results.problems:
         figures["regret of choosing arms at random"] = number(results.problems[0].uniform_regret)
-    in_order = [results.plan.called(p) for p in results.plan.problems if isinstance(p.problem, InOrder)]
+    named = [(results.plan.called(p), p.problem) for p in results.plan.problems]
+    late = [name for name, problem in named if isinstance(problem, Delayed)]
+    named = [(name, problem.problem if isinstance(problem, Delayed) else problem) for name, problem in named]
+    in_order = [name for name, problem in named if isinstance(problem, InOrder)]
     realised = (
         f"On {escaped(', '.join(in_order))} it is realised regret: how much better the arm with the best mean did than the "
         "policy at the same times. It can be negative. What an arm gives depends on the time there, not on the pulls. "
         if in_order
         else ""
     )
-    changing = [results.plan.called(p) for p in results.plan.problems if isinstance(p.problem, Changing)]
+    changing = [name for name, problem in named if isinstance(problem, Changing)]
     dynamic = (
         f"On {escaped(', '.join(changing))} laws change. Regret is dynamic there: it compares each pull with the arm that is "
         "the best at that time. The laws, means and gaps shown are those at the start. "
         if changing
         else ""
     )
+    delays = f"On {escaped(', '.join(late))} rewards come late. " if late else ""
     return (
         f'{pieces.facts(figures)}<p class="muted">Regret is pseudo-regret: the sum of the gaps of the pulled arms. '
-        f"{realised}{dynamic}"
+        f"{realised}{dynamic}{delays}"
         "Intervals have 95 % confidence. Within a replication, an arm gives all policies the same rewards in the same order. Each "
         "policy is given exactly the parameters it must know.</p>"
     )

@@ -120,7 +120,7 @@ def document(
     """Return a page that contains its assets (``styles`` and ``scripts``) and may not load anything else."""
     assets = files("robandit.report") / "assets"
     style, script = ("".join((assets / name).read_text("utf-8") for name in names) for names in (styles, scripts))
-    policy = f"default-src 'none'; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
+    policy = f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
     if scripts:
         script = f'(() => {{\n"use strict";\n{script}}})();\n'
         policy += f"; script-src '{_hash(script)}'"

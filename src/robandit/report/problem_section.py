@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from robandit.diagnostics.words import words
-from robandit.experiments.statistics import Standing, curves, worst_replications
+from robandit.experiments.statistics import Standing, curves
 from robandit.experiments.verdicts import ENOUGH
 from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
@@ -24,8 +24,8 @@ DECADES = 5  # the maximal number of times in the table of regret over time
 
 def problem_section(section: Standing, place: int, styles: dict[str, int], *, many: bool) -> str:
     """Return the section number ``place`` as HTML; with ``many`` problems, readers can close it."""
-    charts = (draw(section, place) for draw in (_curves, _distribution, _pulls, _speed))
-    tables = (make(section) for make in (_arms, _parameters, _worst, _left_out))
+    charts = (draw(section, place) for draw in (_curves, _distribution, _pulls))
+    tables = (make(section) for make in (_arms, _parameters, _left_out))
     parts = [_warnings(section), "<h3>Leaderboard</h3>", _leaderboard(section, styles), *charts, *tables]
     content = "\n".join(part for part in parts if part)
     if not many:
@@ -96,7 +96,8 @@ def _leaderboard(section: Standing, styles: dict[str, int]) -> str:
     return (
         f"{listed}<p class='muted'><small>{_about_record(section)}Below each number is its 95 % interval (≥: too few replications "
         "for an upper end). "
-        "Below the worst regret is the number of its replication. "
+        "Below the worst regret is the number of its replication, which <code>simulate(policy, problem, "
+        f"{section.played.horizon}, 1, seed={section.results.plan.seed}, first=number)</code> repeats. "
         f"Above the best: the mean difference to {escaped(best)} in the same replications. A note marks differences that are not "
         f"significant: the interval contains 0, a sign test of wins against losses does not agree, or fewer than {ENOUGH} "
         "replications were played.</small></p>"
@@ -201,17 +202,6 @@ def _pulls(section: Standing, place: int) -> str:
     return f"<h3>Pulls per arm</h3>{plot}{more('Shares as a table', listed, wide=problem.arms > FEW_ARMS)}"
 
 
-def _speed(section: Standing, place: int) -> str:
-    known = [row for row in section.rows if math.isfinite(row["ns_per_pull"])]
-    if not known:
-        return ""
-    fast, slow = (choose(known, key=lambda row: row["ns_per_pull"]) for choose in (min, max))
-    first, last = (f"{number(row['ns_per_pull'])} ns ({row['policy']})" for row in (fast, slow))
-    alt = f"Processor time per pull, from {first} to {last}."
-    caption = "Processor time per pull with its reward, without compilation. The fastest policy is first. Times vary between runs."
-    return f"<h3>Speed</h3>{figure('speed', place, alt, caption)}"
-
-
 def _arms(section: Standing) -> str:
     problem = section.played.problem
     rows = []
@@ -276,25 +266,6 @@ def _parameters(section: Standing) -> str:
         rows.append({"policy": policy_name(row["policy"])} | {name: words_cell(text) for name, text in words.items()})
     listed = table(rows, label=f"Parameters and assumptions on {section.played.name}")
     return f"<h3>Parameters and assumptions</h3>{listed}"
-
-
-def _worst(section: Standing) -> str:
-    worst: dict[str, list[dict[str, Any]]] = {}
-    for row in worst_replications(section.results, section.played).to_dicts():
-        worst.setdefault(row["policy"], []).append(row)
-    most = max(map(len, worst.values()))
-    head = ["policy", *("worst" if i == 0 else f"no. {i + 1}" for i in range(most))]
-    rows = []
-    for label, runs in worst.items():
-        cells = [number_cell(run["regret"], f"replication {run['replication']}") for run in runs]
-        cells += [cell(None)] * (most - len(cells))
-        rows.append(dict(zip(head, [policy_name(label), *cells], strict=True)))
-    listed = table(rows, label=f"The worst replications on {section.played.name}")
-    words = (
-        f"<p>To repeat one of them: <code>simulate(policy, problem, {section.played.horizon}, 1, seed={section.results.plan.seed}, "
-        "first=replication)</code>.</p>"
-    )
-    return more("The worst replications of each policy", words + listed)
 
 
 def _left_out(section: Standing) -> str:

@@ -25,7 +25,7 @@ VARIANCE = {
     "infinite": "likely infinite",
     "undecided": "may be infinite",
 }
-METHOD_NAMES = {"gpd": "stated", "hill": "Hill", "moment": "moment", "pickands": "Pickands"}
+METHOD_NAMES = {"gpd": "stated", "hill": "Hill", "moment": "moment"}
 VERDICTS = {"contradicted": '<span class="bad">yes</span>', "not contradicted": "no", "too few values": "too few"}
 
 
@@ -40,8 +40,7 @@ def write_study(study: Study, path: str | os.PathLike[str], *, command: str, rem
     figures = {name: f"{count:,}" for name, count in counts.items()}
     if len(study.arms) > 1:
         figures["best arm"] = study.verdict.word
-    sign = "Rewards are the negatives of the recorded values. " if recorded.negated else ""
-    sign += f"{kind.many.capitalize()} are {'minimised' if study.minimize else 'maximised'}."
+    sign = f"{kind.many.capitalize()} are {'minimised' if study.minimize else 'maximised'}."
     policy, case = f"Use <strong>{escaped(study.advice.policy.name)}</strong>", escaped(study.advice.case)
     reasons = "".join(f"<li>{escaped(reason)}</li>" for reason in advice_lines(study))
     header = f"""<h1>{escaped(title)}</h1>
@@ -220,15 +219,14 @@ def _section(study: Study, arm: ArmStudy, number: int, opened: str) -> str:
             "index": cell(_sort_key(index), _index(index)),
             "95 % interval": f"<td>{escaped((index.interval if path is None else '') or '–')}</td>",
             "k": cell(index.k, f"{index.k:,} of {index.n:,}" if index.k else f"of {index.n:,}"),
-            "for k/2 to 2k": f"<td>{escaped(_range(*path.spread) if path else '–')}</td>",
         }
         for tail in (arm.left, arm.right)
-        for index, path in zip((tail.stated, tail.hill, tail.moment, tail.pickands), (None, *tail.paths), strict=True)
+        for index, path in zip((tail.stated, tail.hill, tail.moment), (None, *tail.paths), strict=True)
     ]
     plot = figure(
         "index",
         number,
-        f"Tail index of {name} by three estimators, for k from 5 to half of the {kind.many} on a side. Arrow keys read out values.",
+        f"Tail index of {name} by two estimators, for k from 5 to half of the {kind.many} on a side. Arrow keys read out values.",
         "The index for every k, with 95 % bands for chance alone, without bias; large marks show the k that the rule chooses. "
         "Trust an estimate where its line is level and the others agree. The axis is linear in 1 / index: higher is heavier.",
     )
@@ -290,10 +288,3 @@ def _index(index: TailIndex) -> str:
 
 def _sort_key(index: TailIndex) -> float | None:
     return None if math.isnan(index.index) else min(index.index, 1e9)
-
-
-def _range(low: float, high: float) -> str:
-    if math.isnan(low):
-        return "–"
-    ends = ["∞" if math.isinf(end) or end >= 1e3 else f"{end:.2f}" for end in (low, high)]
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"

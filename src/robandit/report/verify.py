@@ -1,4 +1,4 @@
-"""The HTML page of the checks, with one figure per statement, and the JSON file of its data."""
+"""The HTML page of the checks, and the JSON file of its data."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from robandit.drawing import can_draw
 from robandit.files import write_atomically
 from robandit.report.pieces import document, escaped, versions
-from robandit.report.verify_figures import svg
 from robandit.verify import Effort, Outcome
-from robandit.verify.statement import Evidence
+from robandit.verify.statement import Evidence, Row, number
 from robandit.wording import counted
 
-FORMAT_VERSION = 2
-"""Format 1 had figures as Vega-Lite specifications; format 2 has the rows of figures."""
+FORMAT_VERSION = 3
+"""Format 1 had figures as Vega-Lite specifications, and format 2 their rows; format 3 has the rows of a table."""
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
@@ -63,8 +61,6 @@ cannot refute it.</p>"""
 {"".join(_section(o) for o in outcomes)}
 <h2>Reproduce this page</h2>
 <p><code>{escaped(command)}</code>, with {escaped(used)}.</p>"""
-    if not can_draw():
-        header += '\n<p>Without figures, which need Matplotlib: <code>pip install "robandit[plot]"</code>.</p>'
     return document("Statements, checked", header, main, styles=("verify.css",))
 
 
@@ -81,14 +77,30 @@ def _section(outcome: Outcome) -> str:
 <p>Run: {escaped(ran.ran)}</p>
 <table>{_head("claim", "measured", "predicted", "verdict")}<tbody>
 {rows}</tbody></table>
-{_figure(ran, statement.key) if can_draw() else ""}
+{_cases(ran)}
 """
 
 
-def _figure(ran: Evidence, key: str) -> str:
-    return f"""<figure role="img" aria-label="{escaped(ran.caption)}">
-{svg(ran.figure, key)}
-<figcaption>{escaped(ran.caption)}</figcaption></figure>"""
+def _cases(ran: Evidence) -> str:
+    """Return the measured cases as a table that a reader can open."""
+    if not ran.rows:
+        return ""
+    columns = [name for name in ("case", "series", "x", "limit") if any(name in row for row in ran.rows)]
+    rows = "".join(f"<tr>{''.join(_cell(row, name) for name in columns)}</tr>\n" for row in ran.rows)
+    return f"""<details><summary>All cases: {escaped(ran.title)}</summary>
+<p>{escaped(ran.caption)}</p>
+<table>{_head(*("measured" if name == "x" else name for name in columns))}<tbody>
+{rows}</tbody></table></details>"""
+
+
+def _cell(row: Row, name: str) -> str:
+    value = row.get(name)
+    if name in ("case", "series"):
+        return f"<td class=words>{escaped(value or '')}</td>"
+    text = "–" if value is None else number(value)
+    if name == "x" and value is not None and row["low"] < row["high"]:
+        text += f" ({number(row['low'])} to {number(row['high'])})"
+    return f"<td class=number>{text}</td>"
 
 
 def _head(*columns: str) -> str:

@@ -64,7 +64,6 @@ class Keys:
     """The keys of a server, in memory."""
 
     def __init__(self, stored: Iterable[StoredKey]) -> None:
-        """Take over the stored keys."""
         self.replace(stored)
 
     def replace(self, stored: Iterable[StoredKey]) -> None:

@@ -53,9 +53,7 @@ async def revoke_key(state: State, request: Request) -> Answer:
     """Revoke an access key. The server then rejects it."""
     await state.refresh_access()  # another server may have made it
     key = state.keys.as_revoked(request.parameters[0], state.wall())
-    state.keys.put(
-        key
-    )  # it is refused from here on. If that cannot be stored, the next use of the key reads what is stored
+    state.keys.put(key)  # refused from here on. If that cannot be stored, the next use reads what is stored
     await state.change_access((PutKey(key), state.engine.audit_entry(request.key.id, "revoke key", key.id)))
     return answer(bodies.Key(**_fields(key)))
 

@@ -43,6 +43,7 @@ def decision_of(experiment: str, made: MadeEvent) -> bodies.Decision:
         propensity=_number(payload.propensity),
         time=event.time,
         seq=event.seq,
+        repeat=payload.repeat,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from robandit.decisions.base import BaseEngine
@@ -59,16 +59,10 @@ async def _docs(state: State, request: Request) -> Answer:
     return Answer(200, docs_page.page(), b"text/html; charset=utf-8", _PAGE)
 
 
+_OPEN: dict[str, Any] = {"method": "GET", "scope": None, "early": True}
 DOCUMENTS = (
-    Route(
-        method="GET",
-        path="/openapi.json",
-        handler=_openapi,
-        about="This interface for programs.",
-        scope=None,
-        early=True,
-    ),
-    Route(method="GET", path="/docs", handler=_docs, about="This interface for people.", scope=None, early=True),
+    Route(path="/openapi.json", handler=_openapi, about="This interface for programs.", **_OPEN),
+    Route(path="/docs", handler=_docs, about="This interface for people.", **_OPEN),
 )
 
 
@@ -118,7 +112,11 @@ class Service:
         engine: BaseEngine
         if isinstance(self._store, SharedStore):
             engine = Replica(
-                self._store, clock=self._clock, on_commit=count, on_catalogue=self._refresh, **self._engine_options
+                self._store,
+                clock=self._clock,
+                on_commit=count,
+                on_catalogue=lambda: self.state.refresh_access(),
+                **self._engine_options,
             )
             self._clock = engine.clock  # that of the store: the clocks of servers may differ
         else:
@@ -130,9 +128,6 @@ class Service:
             self.state, self._bodies, anybody=None if self._authenticate else _ANYBODY, explain=self._explained
         )
         self._loading = asyncio.create_task(self._load(engine))
-
-    async def _refresh(self) -> None:
-        await self.state.refresh_access()
 
     async def _load(self, engine: BaseEngine) -> None:
         try:
@@ -182,75 +177,59 @@ class Service:
 
     async def _answered(self, scope: Scope, receive: Receive) -> Answer:
         route, parameters = self._router.find(scope["method"], scope["raw_path"])
-        key_header = length = coding = host = origin = None
-        for name, value in scope["headers"]:
-            if name == b"authorization":
-                key_header = value
-            elif name == b"content-length":
-                length = value
-            elif name == b"transfer-encoding":
-                coding = value
-            elif name == b"host":
-                host = value
-            elif name == b"origin":
-                origin = value
+        headers = dict(scope["headers"])
         key = _ANYBODY
         if not self._authenticate:
-            _check_local(host, origin)
+            _check_local(headers.get(b"host", b""), headers.get(b"origin"))
             scope["known"] = True
         if isinstance(route, Page):
-            return await self._page(route, parameters, scope, receive)
+            self._check_room()
+            return await self._counted(self._site.answer(route, parameters, scope, receive))
         state = self.state
         if route.scope is not None:
             if self._authenticate:
                 try:
-                    key = state.keys.holder(key_header, self._clock())
+                    key = state.keys.holder(headers.get(b"authorization"), self._clock())
                 except Refusal:  # another server may have made the key a moment ago
                     if not await state.refresh_access():
                         raise
-                    key = state.keys.holder(key_header, self._clock())
+                    key = state.keys.holder(headers.get(b"authorization"), self._clock())
                 scope["known"] = True  # see `connection.Connections`
             state.rates.check(key.id)
             if route.path == "/v1/experiments":  # it lists what the key may read
                 access.check_scope(key, route.scope)
             else:
                 access.check(key, route.scope, parameters[0] if route.path.startswith("/v1/experiments/") else None)
-            if self._active >= MOST_REQUESTS:
-                raise _overloaded(self._active)
+            self._check_room()
         if not route.early and not state.engine.loaded:
             raise Refusal("unavailable", f"The server is {state.engine.progress}: try again in a second", RETRY)
         query = query_of(scope["query_string"], route)
         if route.body is None:
-            if coding is not None or length not in (None, b"0"):
+            if b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0":
                 raise Refusal("malformed", "This call has no body: send none")
-            return await self._handled(route, Request(parameters, query, key, b""))
-        body = await self._bodies.read(receive, length)
+            return await self._counted(
+                route.handler(state, Request(parameters, query, key, b"", headers.get(b"if-none-match")))
+            )
+        body = await self._bodies.read(receive, headers.get(b"content-length"))
         try:
-            return await self._handled(route, Request(parameters, query, key, body))
+            return await self._counted(route.handler(state, Request(parameters, query, key, body)))
         finally:
             self._bodies.free(body)
 
-    async def _page(self, page: Page, parameters: tuple[str, ...], scope: Scope, receive: Receive) -> Answer:
+    def _check_room(self) -> None:
         if self._active >= MOST_REQUESTS:
-            raise _overloaded(self._active)
-        self._active += 1
-        try:
-            return await self._site.answer(page, parameters, scope, receive)
-        finally:
-            self._active -= 1
+            raise Refusal("unavailable", f"{self._active:,} calls are being answered: try again in a second", RETRY)
 
-    async def _handled(self, route: Route, request: Request) -> Answer:
+    async def _counted(self, work: Awaitable[Answer]) -> Answer:
         self._active += 1
         try:
-            return await route.handler(self.state, request)
+            return await work
         finally:
             self._active -= 1
 
     async def _problem(self, error: Exception, scope: Scope) -> Answer:
         problem, headers = await self._explained(error)
-        if problem.status == 404 and any(
-            b"text/html" in value for name, value in scope["headers"] if name == b"accept"
-        ):
+        if problem.status == 404 and b"text/html" in dict(scope["headers"]).get(b"accept", b""):
             return problem_page(problem, headers=headers)
         return Answer(problem.status, encode(problem), MEDIA, headers)
 
@@ -271,13 +250,9 @@ class Service:
         return problem_of(error)
 
 
-def _overloaded(active: int) -> Refusal:
-    return Refusal("unavailable", f"{active:,} calls are being answered: try again in a second", RETRY)
-
-
-def _check_local(host: bytes | None, origin: bytes | None) -> None:
+def _check_local(host: bytes, origin: bytes | None) -> None:
     """Refuse calls that pages of other sites make in the browser of this machine's user. Without keys, they could do all."""
-    name = (host or b"").decode("latin-1")
+    name = host.decode("latin-1")
     if not access.is_loopback(_without_port(name)):
         raise Refusal("forbidden", "Without keys, the server answers only calls to 127.0.0.1 or localhost")
     if origin is not None and origin.decode("latin-1").partition("://")[2] != name:

@@ -19,6 +19,7 @@ from robandit.decisions.settings import (
     SHORTEST_WINDOW,
 )
 from robandit.kernel.loops import LARGEST_REWARD
+from robandit.live import sticky
 from robandit.service.problems import Problem
 
 MOST_ITEMS = 1_000
@@ -28,16 +29,24 @@ LONGEST_NOTE = 200
 Name = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._\-]{{0,{LONGEST_NAME - 1}}}$")]
 ArmName = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{1,{LONGEST_NAME}}}$")]
 Unit = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{0,{LONGEST_UNIT}}}$")]
+StickyUnit = Annotated[
+    str,
+    Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{1,{sticky.LONGEST_UNIT}}}$", examples=["user-17"]),
+]
 Note = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{0,{LONGEST_NOTE}}}$")]
 Id = Annotated[str, Meta(pattern=rf"^[ -~]{{1,{LONGEST_ID}}}$", examples=["018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"])]
+EdgeId = Annotated[str, Meta(pattern=r"^[a-z0-9]{8,16}-(0|[1-9][0-9]{0,14})$", examples=["k3m9qd2x7wfa-12"])]
+EdgeTime = Annotated[float, Meta(ge=0, le=1e11)]
 RULES = {
     msgspec.json.schema(kind)["pattern"]: rule
     for kind, rule in (
         (Name, f"1 to {LONGEST_NAME} of A-Z a-z 0-9 . _ -, starting with a letter or a digit"),
         (ArmName, f"1 to {LONGEST_NAME} characters, without control characters"),
+        (StickyUnit, f"1 to {sticky.LONGEST_UNIT} characters, without control characters"),
         (Unit, f"at most {LONGEST_UNIT} characters, without control characters"),
         (Note, f"at most {LONGEST_NOTE} characters, without control characters"),
         (Id, f"1 to {LONGEST_ID} printable ASCII characters"),
+        (EdgeId, "LIFE-NUMBER: 8 to 16 characters of a-z 0-9, a hyphen, and a number without leading zeros"),
     )
 }
 """The patterns in words."""
@@ -105,6 +114,27 @@ class NewExperiment(Request):
             description="The arm to answer with while the store cannot be reached. It is not stored. null: the answer is 503."
         ),
     ] = None
+    sticky_for: Annotated[
+        Annotated[float, Meta(ge=SHORTEST_WINDOW, le=LONGEST_WINDOW)] | None,
+        Meta(
+            description="Seconds for which the unit of a decision, such as a user, keeps its arm. Only the first reward of that "
+            "time is learned. null: decisions have no unit."
+        ),
+    ] = None
+    floor: Annotated[
+        Annotated[float, Meta(gt=0, le=1)] | None,
+        Meta(
+            description="The share of all decisions that is drawn uniformly from the active arms, such as 0.02. Every propensity "
+            "is then known. It costs regret. null: none."
+        ),
+    ] = None
+    control: Annotated[
+        dict[str, Annotated[float, Meta(gt=0, le=1)]] | None,
+        Meta(
+            description='The shares of all decisions that single arms get in any case, such as {"a": 0.05}. With floor, they sum '
+            "to at most 1. null: none."
+        ),
+    ] = None
 
 
 class NewDecision(Request):
@@ -125,20 +155,20 @@ class NewDecision(Request):
         msgspec.Raw | msgspec.UnsetType,
         Meta(description="Any JSON up to 64 KiB and 200 levels. It is stored, but not used to decide."),
     ] = msgspec.UNSET
+    unit: Annotated[
+        StickyUnit | None,
+        Meta(
+            description="Who the decision is for, such as a user: gets the same arm for the sticky_for seconds of the experiment. "
+            "It is stored. Cannot be used with arm. (The unit of the rewards, such as ms, is a setting of the experiment.)"
+        ),
+    ] = None
 
 
 class NewReward(Request):
     """The reward of a decision."""
 
     id: Annotated[Id, Meta(description="The id of the decision.")]
-    value: Annotated[
-        float,
-        Meta(
-            ge=-LARGEST_REWARD,
-            le=LARGEST_REWARD,
-            description="A number from -1e150 to 1e150 that is 0 or at least 1e-130 in size.",
-        ),
-    ]
+    value: Annotated[Value, Meta(description="A number from -1e150 to 1e150 that is 0 or at least 1e-130 in size.")]
 
 
 class NewDecisions(Request):
@@ -151,6 +181,25 @@ class NewRewards(Request):
     """The rewards of several decisions."""
 
     items: Annotated[list[NewReward], Meta(min_length=1, max_length=MOST_ITEMS)]
+
+
+class NewObservation(Request):
+    """A decision that an edge made, and its end: either value or expired is given."""
+
+    id: Annotated[EdgeId, Meta(description="LIFE-NUMBER: a random name of the edge's process, and a number from 0.")]
+    arm: ArmName
+    propensity: Annotated[float, Meta(gt=0, le=1, description="The probability of the arm in the allocation.")]
+    allocation: Annotated[str, Meta(min_length=1, max_length=100, description="The version of the allocation.")]
+    decided: Annotated[EdgeTime, Meta(description="When the decision was made, in seconds since 1970.")]
+    value: Annotated[Value | None, Meta(description="The reward, as in a call of its own.")] = None
+    expired: Annotated[bool, Meta(description="true: the reward will never come.")] = False
+    rewarded: Annotated[EdgeTime | None, Meta(description="When the reward came.")] = None
+
+
+class NewObservations(Request):
+    """What edges observed."""
+
+    items: Annotated[list[NewObservation], Meta(min_length=1, max_length=MOST_ITEMS)]
 
 
 class NewArm(Request):
@@ -204,6 +253,10 @@ class Decision(msgspec.Struct, kw_only=True, omit_defaults=True):
             description="The store could not be reached: the arm is the fallback, the id is new, and nothing was stored (seq is 0)."
         ),
     ] = False
+    repeat: Annotated[
+        bool,
+        Meta(description="The unit got its arm again: the policy did not choose. Absent: false."),
+    ] = False
 
 
 class Reward(msgspec.Struct, kw_only=True):
@@ -215,8 +268,11 @@ class Reward(msgspec.Struct, kw_only=True):
     value: float
     outcome: Annotated[Literal["applied", "late"], Meta(description="late: stored, but not learned.")]
     reason: Annotated[
-        Literal["window", "reset"] | None,
-        Meta(description="Why it is late: it came after the window, or after a reset."),
+        Literal["window", "reset", "assignment"] | None,
+        Meta(
+            description="Why it is late: it came after the window, after a reset, or after another reward of the same unit "
+            "while it kept its arm."
+        ),
     ]
     time: Seconds
     seq: Seq
@@ -252,7 +308,38 @@ class Rewards(msgspec.Struct, kw_only=True):
     items: list[RewardItem]
 
 
-class Settings(msgspec.Struct, kw_only=True):
+class Allocation(msgspec.Struct, kw_only=True):
+    """The probabilities with which edges draw arms. The propensity of a draw is its probability."""
+
+    experiment: str
+    version: Annotated[str, Meta(description="Names the allocation in observations. It is also the ETag.")]
+    arms: Annotated[list[str], Meta(description="The active arms.")]
+    probabilities: Annotated[list[float], Meta(description="In the same order. Their sum is 1.")]
+    valid_for: Annotated[
+        float, Meta(description="Seconds after which there is a new one. An old one can still be used.")
+    ]
+    made: Seconds
+    decisions: Annotated[int, Meta(description="The number of decisions that it was made for.")]
+
+
+class RefusedObservation(msgspec.Struct, kw_only=True):
+    """An observation that was not counted."""
+
+    index: Annotated[int, Meta(ge=0, description="Its position in the batch, from 0.")]
+    problem: Problem
+
+
+class Observed(msgspec.Struct, kw_only=True):
+    """What came of the observations of a batch, in numbers."""
+
+    learned: Annotated[int, Meta(description="Rewards that were learned.")]
+    late: Annotated[int, Meta(description="Rewards that came after the window: stored, but not learned.")]
+    expired: Annotated[int, Meta(description="Decisions that expired.")]
+    replayed: Annotated[int, Meta(description="Decisions that were counted before.")]
+    refused: Annotated[list[RefusedObservation], Meta(description="Observations that were not counted, and why.")]
+
+
+class Settings(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The settings with which an experiment was created."""
 
     arms: tuple[str, ...]
@@ -262,18 +349,31 @@ class Settings(msgspec.Struct, kw_only=True):
     reward_window: float | None
     on_expiry: float | Literal["drop"]
     max_open: int
-    unit: str
+    unit: Annotated[str, Meta(description="The unit of the rewards.")]
     fallback: str | None
+    sticky_for: Annotated[
+        float | None, Meta(description="Seconds for which the unit of a decision keeps its arm. Absent: null.")
+    ] = None
+    floor: Annotated[
+        float | None, Meta(description="The share of decisions that is drawn uniformly. Absent: null.")
+    ] = None
+    control: Annotated[
+        dict[str, float] | None, Meta(description="The shares of decisions that single arms get. Absent: null.")
+    ] = None
 
 
-class Counts(msgspec.Struct, kw_only=True):
+class Counts(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Events since the last reset."""
 
     decisions: int
     rewards: Annotated[int, Meta(description="Rewards that were learned.")]
-    late: int
+    late: Annotated[int, Meta(description="Rewards that came after the window, or after a reset.")]
     expired: int
     open: Annotated[int, Meta(description="Decisions that wait for their rewards.")]
+    repeats: Annotated[int, Meta(description="Decisions in which a unit got its arm again. Absent: 0.")] = 0
+    unlearned: Annotated[
+        int, Meta(description="Rewards that were not learned, because another reward of the same unit was. Absent: 0.")
+    ] = 0
 
 
 class Arm(msgspec.Struct, kw_only=True):
@@ -355,6 +455,7 @@ class Explanation(Decision, kw_only=True):
     """A decision with what was known when it was made."""
 
     observed: Annotated[bool, Meta(description="Whether the arm was chosen elsewhere.")]
+    unit: Annotated[str | None, Meta(description="Who it was made for, such as a user. Absent: null.")] = None
     among: list[str] | None
     context: Any
     policy: str
@@ -381,6 +482,8 @@ class LogRow(msgspec.Struct, kw_only=True):
     propensity: float | None = None
     decided: Annotated[float | None, Meta(description="When the decision was made.")] = None
     context: Any = None
+    unit: Annotated[str | None, Meta(description="Who the decision was made for, such as a user.")] = None
+    repeat: Annotated[bool, Meta(description="Whether the unit got its arm again.")] = False
 
 
 class Key(msgspec.Struct, kw_only=True):

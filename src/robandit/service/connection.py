@@ -1,9 +1,7 @@
 """Connections of clients: HTTP/1.1 for the ASGI application, with limits on everything that a stranger can send.
 
-httptools (llhttp, the parser of Node.js) finds the parts of a request. Until version 0.2, uvicorn put them together: it dropped the
-body of a request with ``Upgrade:`` and read what followed as the next request, kept trailers without a limit, answered a malformed
-request before the calls that preceded it, and queued as many requests as a segment has room for. docs/results/front.md compares
-uvicorn, h11, hypercorn and granian with this file.
+httptools (llhttp, the parser of Node.js) finds the parts of a request. Until version 0.2, uvicorn put them together: it
+lost bodies after ``Upgrade:``, and had too few limits. docs/results/front.md compares other servers with this file.
 """
 
 from __future__ import annotations
@@ -125,22 +123,6 @@ def _date() -> bytes:
 
 class _Call:
     """A request and its answer: ASGI's ``receive`` and ``send``."""
-
-    __slots__ = (
-        "_body",
-        "_connection",
-        "_is_chunked",
-        "_is_read",
-        "_news",
-        "awaits_continue",
-        "ended",
-        "gone",
-        "head",
-        "keep_alive",
-        "scope",
-        "started",
-        "whole",
-    )
 
     def __init__(self, connection: Connection, scope: Scope, *, keep_alive: bool, awaits_continue: bool) -> None:
         self._connection = connection
@@ -265,7 +247,6 @@ class Connection(asyncio.Protocol):
     """A connection. Its requests are answered one after another."""
 
     def __init__(self, connections: Connections, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait for `connection_made`."""
         self._connections = connections
         self._loop = loop
         self._parser = httptools.HttpRequestParser(self)

@@ -18,6 +18,7 @@ from robandit.errors import InvalidReward, StoreUnavailable, formatted
 from robandit.service import bodies
 from robandit.service.answers import decision_of, reward_of
 from robandit.service.bodies import LONGEST_CONTEXT
+from robandit.service.counting import received
 from robandit.service.decoding import decoder, items_of
 from robandit.service.http import REPLAYED, Answer, Request, answer
 from robandit.service.metrics import Calls
@@ -39,7 +40,7 @@ async def decide(state: State, request: Request) -> Answer:
     Repeating the call with the same id gives the same answer, with the header Idempotent-Replayed: true. With arm, the call
     records a choice that was made elsewhere.
     """
-    calls = await _received(state, request, "decision", 1)
+    calls = await received(state, request.parameters[0], "decision", 1)
     name = request.parameters[0]
     asked = None
     try:
@@ -61,7 +62,7 @@ async def decide(state: State, request: Request) -> Answer:
 
 async def reward(state: State, request: Request) -> Answer:
     """Send the reward of a decision. It counts once: repeating the call changes nothing, and another value is a conflict."""
-    calls = await _received(state, request, "reward", 1)
+    calls = await received(state, request.parameters[0], "reward", 1)
     name = request.parameters[0]
     try:
         given = _Rewarding(request.body)
@@ -139,20 +140,6 @@ async def explain(state: State, request: Request) -> Answer:
     return answer(await state.explanations.explain(*request.parameters))
 
 
-async def _received(state: State, request: Request, kind: str, count: int) -> Calls:
-    """Return the counters of an experiment, and count what was received."""
-    name = request.parameters[0]
-    try:
-        await state.engine.present(name)
-    except BaseException:
-        state.metrics.unknown.received[kind] += count
-        state.metrics.unknown.outcomes[kind, "rejected"] += count
-        raise
-    calls = state.metrics.calls[name]
-    calls.received[kind] += count
-    return calls
-
-
 async def _items_of(
     state: State, request: Request, kind: str, parse: Callable[[Any], T]
 ) -> tuple[Calls, list[T | Exception]]:
@@ -160,10 +147,10 @@ async def _items_of(
     try:
         raw = items_of(request.body)
     except Exception:
-        calls = await _received(state, request, kind, 1)
+        calls = await received(state, request.parameters[0], kind, 1)
         calls.outcomes[kind, "rejected"] += 1
         raise
-    calls = await _received(state, request, kind, len(raw))
+    calls = await received(state, request.parameters[0], kind, len(raw))
     items: list[T | Exception] = []
     async for each in state.engine.slices.paced(raw):
         try:
@@ -194,14 +181,12 @@ class _Asking:
     def __init__(self, given: bodies.NewDecision) -> None:
         self._given = given
         self._among = None if given.among is None else tuple(given.among)
-        given.among = (
-            None  # the garbage collector searches a list of names each time, for up to 60 ms, but a tuple once
-        )
+        given.among = None  # the garbage collector searches a list each time, for up to 60 ms, but a tuple once
         self.ids = () if given.id is None else (given.id,)
 
     def decide(self, experiment: LiveExperiment) -> MadeEvent:
         given = self._given
-        return experiment.decide(given.id, among=self._among, arm=given.arm, context=given.context)
+        return experiment.decide(given.id, among=self._among, arm=given.arm, context=given.context, unit=given.unit)
 
     def fallback(self, experiment: LiveExperiment) -> bodies.Decision | None:
         """Return the fallback of an experiment. There is none if it cannot be chosen, or if the choice was made elsewhere.
@@ -245,6 +230,8 @@ def _asked(body: Any) -> _Asking:
     given = _decision(body)
     if given.arm is not None and given.among is not None:
         raise Refusal("invalid", "arm and among exclude each other: send one of them", parameter="arm")
+    if given.arm is not None and given.unit is not None:
+        raise Refusal("invalid", "arm and unit exclude each other: send one of them", parameter="unit")
     context = given.context
     if context is not msgspec.UNSET and len(bytes(context)) > LONGEST_CONTEXT:
         rule = f"at most {LONGEST_CONTEXT >> 10} KiB of JSON"

@@ -10,6 +10,8 @@ import msgspec
 from robandit.decisions.experiment import LiveExperiment, MadeEvent
 from robandit.diagnostics.diagnosis import Diagnosis
 from robandit.diagnostics.tails import TailIndex
+from robandit.errors import BrokenState
+from robandit.live.bandit import Bandit
 from robandit.live.ledger import many_expired
 from robandit.service import access, bodies
 from robandit.service.answers import arm_estimates, json_number
@@ -50,10 +52,13 @@ async def show(state: State, request: Request) -> Answer:
     """Show an experiment. Includes counts, estimates with intervals, the diagnosis of the tails, and warnings."""
     name = request.parameters[0]
     experiment, summary, saved = await state.engine.read(
-        name, lambda seen: (seen, summary_of(seen), seen.bandit.to_bytes())
+        name, lambda seen: (seen, summary_of(seen), _saved(seen.bandit))
     )
-    study = await state.studies.study(experiment)
-    estimates = await state.studies.estimates(saved)
+    if isinstance(saved, BrokenState):
+        study, estimates = None, [msgspec.structs.asdict(arm) for arm in summary.arms]
+    else:
+        study = await state.studies.study(experiment)
+        estimates = await state.studies.estimates(saved)
     diagnosis = None if study is None else study.diagnosis
     shown = bodies.Experiment(
         **{name: getattr(summary, name) for name in summary.__struct_fields__ if name != "arms"},
@@ -62,6 +67,14 @@ async def show(state: State, request: Request) -> Answer:
         warnings=warnings_of(experiment, study),
     )
     return answer(shown)
+
+
+def _saved(bandit: Bandit) -> bytes | BrokenState:
+    """Return a bandit as bytes, or the reason why it does not go on."""
+    try:
+        return bandit.to_bytes()
+    except BrokenState as error:
+        return error
 
 
 async def remove(state: State, request: Request) -> Answer:
@@ -123,13 +136,17 @@ def summary_of(experiment: LiveExperiment) -> bodies.Summary:
         created=experiment.created,
         seq=experiment.seq,
         epoch=experiment.epoch,
-        settings=bodies.Settings(policy=repr(bandit.policy), **{name: getattr(settings, name) for name in _UNCHANGED}),
+        settings=bodies.Settings(
+            policy=repr(settings.inner_policy(bandit.policy)), **{name: getattr(settings, name) for name in _UNCHANGED}
+        ),
         counts=bodies.Counts(
             decisions=counts["decided"],
             rewards=counts["rewarded"],
-            late=counts["late"],
+            late=counts["late"] - counts["unlearned"],
             expired=counts["expired"],
             open=bandit.open_count,
+            repeats=counts["repeat"],
+            unlearned=counts["unlearned"],
         ),
         arms=[bodies.Arm(arm=arm, state=state, pulls=pulls) for arm, state, pulls in bandit.pulls()],
     )
@@ -157,6 +174,8 @@ def _tail(tail: TailIndex | None) -> bodies.Tail | None:
 def warnings_of(experiment: LiveExperiment, study: ExperimentStudy | None) -> list[str]:
     """Return what a person should know, in sentences; changes of arms at the end, the newest first."""
     warnings = []
+    if experiment.bandit.is_broken and isinstance(reason := _saved(experiment.bandit), BrokenState):
+        warnings.append(f"{reason}.")
     waiting, most = experiment.bandit.open_count, experiment.settings.max_open
     if waiting >= MANY_OPEN * most:
         warnings.append(
@@ -166,11 +185,8 @@ def warnings_of(experiment: LiveExperiment, study: ExperimentStudy | None) -> li
         warnings.append(
             f"There is one arm only, {experiment.bandit.arms[0]!r}: nothing is decided yet. Add a second arm."
         )
-    expired, ended, window = (
-        experiment.ends["expired"],
-        sum(experiment.ends.values()),
-        experiment.settings.reward_window,
-    )
+    expired, ended = experiment.ends["expired"], sum(experiment.ends.values())
+    window = experiment.settings.reward_window
     if window is not None and experiment.settings.on_expiry == "drop" and many_expired(expired, ended):
         warnings.append(
             f"{share(expired / ended)} of the recent decisions expired without a reward: send each reward within the reward_window "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
@@ -23,7 +23,6 @@ class Explanations:
     """Explains one decision at a time, in another thread."""
 
     def __init__(self, engine: BaseEngine) -> None:
-        """Wait for the first question."""
         self._engine = engine
         self._turn = asyncio.Semaphore(1)
         self._waiting = 0
@@ -37,11 +36,10 @@ class Explanations:
         try:
             # Whether it is open is asked first: its end may come meanwhile, and is then found.
             experiment, is_open = await self._engine.read(name, lambda seen: (seen, seen.is_open(id)))
-            settings = msgspec.json.encode(experiment.settings)
-            stored = StoredExperiment(experiment.number, name, 0, 0, settings)
             async with self._turn:
-                story, archived = await asyncio.to_thread(
-                    self._engine.store.read, lambda reader: (_story(reader, stored, id), reader.archived(stored.number))
+                found, archived = await asyncio.to_thread(
+                    self._engine.store.read,
+                    lambda reader: (_explanation(reader, experiment, id, is_open), reader.archived(experiment.number)),
                 )
         except CorruptFile:
             if self._engine.experiments.get(name) is not experiment:
@@ -49,59 +47,47 @@ class Explanations:
             raise
         finally:
             self._waiting -= 1
-        if story is None:
+        if found is None:
             known = f"; its events up to {archived} are archived" if archived else ""
             absent = f"decision {formatted(id)} is not known in experiment {name!r}{known}"
             raise NotFound(absent, code="unknown-decision")
-        return _explanation(experiment, story, is_open)
+        return found
 
 
-class _Story(NamedTuple):
-    """What the log tells of a decision."""
+def _explanation(reader: Reader, experiment: LiveExperiment, id: str, is_open: bool) -> bodies.Explanation | None:
+    """Return what the log tells of a decision, and None if it does not have it."""
 
-    made: MadeEvent
-    version: str
-    arms: list[bodies.ArmEstimates]
-    rewarded: MadeEvent | None
-    late: MadeEvent | None
-    expired: MadeEvent | None
-
-
-def _story(reader: Reader, stored: StoredExperiment, id: str) -> _Story | None:
     def found(kind: type[Any]) -> MadeEvent | None:
-        event = reader.find(stored.number, events.KINDS[kind], id)
+        event = reader.find(experiment.number, events.KINDS[kind], id)
         return None if event is None else MadeEvent(event, events.payload_of(event))
 
     made = found(events.Decided) if ID.fullmatch(id) else None
     if made is None:
         return None
+    stored = StoredExperiment(experiment.number, experiment.name, 0, 0, msgspec.json.encode(experiment.settings))
     try:
         then = state_before(reader, stored, made.event.seq)
     except CorruptFile:
         if reader.archived(stored.number) < made.event.seq:
             raise
         return None  # archived, and about to be removed from the log
-    ends = found(events.Rewarded), found(events.Late), found(events.Expired)
-    return _Story(made, then.version, arm_estimates(then.bandit.estimates(), None), *ends)
-
-
-def _explanation(experiment: LiveExperiment, story: _Story, is_open: bool) -> bodies.Explanation:
-    payload = story.made.payload
+    rewarded, late, expired = found(events.Rewarded), found(events.Late), found(events.Expired)
     status: Literal["open", "rewarded", "expired", "reset"] = "open" if is_open else "reset"
-    if story.rewarded is not None:
+    if rewarded is not None or (late is not None and late.payload.reason == "assignment"):
         status = "rewarded"
-    elif story.expired is not None:
+    elif expired is not None:
         status = "expired"
-    reward = story.rewarded or story.late
+    payload, reward = made.payload, rewarded or late
     return bodies.Explanation(
-        **msgspec.structs.asdict(decision_of(experiment.name, story.made)),
+        **msgspec.structs.asdict(decision_of(experiment.name, made)),
         observed=payload.given,
+        unit=payload.unit,
         among=None if payload.among is None else list(payload.among),
         context=events.decoded(payload.context),
         policy=repr(experiment.bandit.policy),
-        version=story.version,
-        arms=story.arms,
+        version=then.version,
+        arms=arm_estimates(then.bandit.estimates(), None),
         status=status,
         reward=None if reward is None else reward_of(experiment.name, reward),
-        expired=None if story.expired is None else story.expired.event.time,
+        expired=None if expired is None else expired.event.time,
     )

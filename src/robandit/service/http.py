@@ -30,18 +30,16 @@ Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 
-class Request:
+class Request(NamedTuple):
     """A request whose route is known."""
 
-    __slots__ = ("body", "key", "parameters", "query")
-
-    def __init__(self, parameters: Sequence[str], query: dict[str, str], key: StoredKey, body: bytes) -> None:
-        """Store what the handler needs."""
-        self.parameters = parameters
-        """The values of the path's parameters, in order. The first one is the name of the experiment, if there is one."""
-        self.query = query
-        self.key = key
-        self.body = body
+    parameters: Sequence[str]
+    """The values of the path's parameters, in order. The first one is the name of the experiment, if there is one."""
+    query: dict[str, str]
+    key: StoredKey
+    body: bytes
+    known: bytes | None = None
+    """The header If-None-Match: the version that the caller has."""
 
 
 class Answer(NamedTuple):
@@ -104,11 +102,6 @@ class Route:
         return tuple(part[1:-1] for part in self.segments if part.startswith("{"))
 
     @property
-    def writes(self) -> bool:
-        """Whether it makes events."""
-        return self.method != "GET"
-
-    @property
     def codes(self) -> list[str]:
         """The codes of all problems that this call can have."""
         codes = {"malformed", "invalid", *self.problems}
@@ -125,7 +118,6 @@ class Router:
     """Finds the route of a path and a method."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        """Arrange the routes in a tree, by the parts of their paths."""
         self._tree: dict[Any, Any] = {}
         for route in routes:
             node = self._tree
@@ -208,7 +200,6 @@ class Bodies:
     """Reads the bodies of requests, and limits the memory that all of them take together."""
 
     def __init__(self) -> None:
-        """Start without bodies."""
         self.bytes = 0
         """The size of all bodies whose requests are not answered yet."""
 

@@ -9,14 +9,15 @@ import asyncio
 import csv
 import functools
 import io
+import sys
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from robandit.decisions.events import decoded, payload_of
+from robandit.decisions.events import Observations, decoded, payload_of
 from robandit.errors import Overloaded, StoreError
 from robandit.service import bodies
 from robandit.service.http import Answer, Request, integer
@@ -24,7 +25,8 @@ from robandit.service.problems import wrong_value
 from robandit.service.state import State
 from robandit.storage import Event, Reader, Store
 
-PAGE = 2_000
+PAGE = 2_000  # rows
+EVENTS_AT_ONCE = 200
 AT_ONCE = 250  # rows that are written by one call: contexts have up to 64 KiB
 MOST_STREAMS = 16
 PART = 1 << 18  # bytes of an answer that wait for the client
@@ -47,13 +49,17 @@ async def log(state: State, request: Request) -> Answer:
         raise Overloaded(f"{state.streams} logs are being read: try again in a second")
     experiment, last = await state.engine.read(request.parameters[0], lambda seen: (seen, seen.seq))
     pages = _pages(state.engine.store, experiment.number, after, last, learned, most)
-    streams = {"ndjson": _ndjson, "csv": _csv, "parquet": _parquet}
+    if form == "parquet":
+        parts = _parquet(pages)
+    else:
+        head = b"" if form == "ndjson" else (",".join(COLUMNS) + "\n").encode()
+        parts = _lines(pages, head, _json_lines if form == "ndjson" else _csv_lines)
     headers = (
         (b"robandit-minimize", b"true" if experiment.settings.minimize else b"false"),
         (b"robandit-seq", str(last).encode()),
         (b"content-disposition", f'attachment; filename="{experiment.name}.{form}"'.encode()),
     )
-    return Answer(200, _counted(state, streams[form](pages)), FORMATS[form], headers)
+    return Answer(200, _counted(state, parts), FORMATS[form], headers)
 
 
 async def _counted(state: State, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -73,13 +79,15 @@ def _choice(given: str, name: str, allowed: Sequence[str]) -> str:
     return given
 
 
-def row_of(event: Event) -> bodies.LogRow:
-    """Return an event as a row of the log."""
+def rows_of(event: Event) -> list[bodies.LogRow]:
+    """Return an event as rows of the log: one, or one for each decision that an edge made."""
     payload: Any = payload_of(event)
+    if isinstance(payload, Observations):
+        return list(_observed_rows(event, payload))
     value = getattr(payload, "value", None)
     propensity = getattr(payload, "propensity", None)
     context = getattr(payload, "context", msgspec.UNSET)
-    return bodies.LogRow(
+    row = bodies.LogRow(
         seq=event.seq,
         time=event.time,
         kind=event.kind,
@@ -91,53 +99,79 @@ def row_of(event: Event) -> bodies.LogRow:
         decided=getattr(payload, "decided", None),
         # Not as Python values: to write or to free a page of them takes up to half a second.
         context=None if context is msgspec.UNSET else msgspec.Raw(bodies.encode(decoded(context))),
+        unit=getattr(payload, "unit", None),
+        repeat=getattr(payload, "repeat", False),
     )
+    return [row]
+
+
+def _observed_rows(event: Event, payload: Observations) -> Iterator[bodies.LogRow]:
+    """Yield a row for each decision. A late reward has a second one, after that of the decision's expiry."""
+    facts: dict[str, Any] = {"seq": event.seq, "time": event.time, "kind": event.kind}
+    for id, (_, arm, propensity), decided, value, is_late in payload.rows():
+        facts |= {"id": id, "arm": arm, "propensity": propensity, "decided": decided}
+        learned = payload.expiry if is_late or value is None else value
+        yield bodies.LogRow(**facts, reward=learned, learned=learned is not None)
+        if is_late:
+            yield bodies.LogRow(**facts, reward=value)
 
 
 async def _pages(
     store: Store, number: int, after: int, last: int, learned: bool, most: int | None
 ) -> AsyncIterator[list[bodies.LogRow]]:
-    """Yield the rows after a number, up to the last event that was stored when the call came."""
-    left, begun = last if most is None else most, False
+    """Yield the rows after a number, up to the last event that was stored when the call came.
+
+    If ``most`` rows end within an event, its other rows are yielded, too: the next call begins after it.
+    """
+    left, begun = sys.maxsize if most is None else most, False
     while after < last and left > 0:
         page = functools.partial(_page, number=number, after=after, last=last, learned=learned, begun=begun)
         after, rows = await asyncio.to_thread(store.read, page)
         begun = True
-        yield rows[:left]
-        left -= len(rows[:left])
+        end = left
+        while 0 < end < len(rows) and rows[end].seq == rows[end - 1].seq:
+            end += 1
+        yield rows[:end]
+        left -= len(rows[:end])
 
 
 def _page(
     reader: Reader, number: int, after: int, last: int, learned: bool, begun: bool
 ) -> tuple[int, list[bodies.LogRow]]:
     """Return the number of the last event of the next page, and its rows. The first page begins after archived events."""
-    events = [event for event in reader.events(number, after, min(PAGE, last - after)) if event.seq <= last]
-    if begun and (events[0].seq - 1 if events else reader.archived(number)) > after:
-        raise StoreError(f"events after {after} were archived while the log was read: read it again")
-    rows = [row for event in events if (row := row_of(event)).learned or not learned]
-    return (events[-1].seq if events else last), rows
+    rows: list[bodies.LogRow] = []
+    read = 0
+    while after < last and read < PAGE and len(rows) < PAGE:
+        events = [
+            event
+            for event in reader.events(number, after, min(EVENTS_AT_ONCE, PAGE - read, last - after))
+            if event.seq <= last
+        ]
+        if begun and (events[0].seq - 1 if events else reader.archived(number)) > after:
+            raise StoreError(f"events after {after} were archived while the log was read: read it again")
+        begun, read = True, read + len(events)
+        rows += (row for event in events for row in rows_of(event) if row.learned or not learned)
+        after = events[-1].seq if events else last
+    return after, rows
 
 
-async def _ndjson(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncGenerator[bytes, None]:
+async def _lines(
+    pages: AsyncIterator[list[bodies.LogRow]], head: bytes, write: Callable[[list[bodies.LogRow]], bytes]
+) -> AsyncGenerator[bytes, None]:
+    if head:
+        yield head
     async for rows in pages:
         for first in range(0, len(rows), AT_ONCE):
-            yield await asyncio.to_thread(_json_lines, rows[first : first + AT_ONCE])
+            yield await asyncio.to_thread(write, rows[first : first + AT_ONCE])
 
 
 def _json_lines(rows: list[bodies.LogRow]) -> bytes:
     return b"".join([bodies.encode(row) + b"\n" for row in rows])
 
 
-async def _csv(pages: AsyncIterator[list[bodies.LogRow]]) -> AsyncGenerator[bytes, None]:
-    yield _csv_lines([list(COLUMNS)])
-    async for rows in pages:
-        for first in range(0, len(rows), AT_ONCE):
-            yield await asyncio.to_thread(_csv_lines, map(_cells, rows[first : first + AT_ONCE]))
-
-
-def _csv_lines(rows: Any) -> bytes:
+def _csv_lines(rows: list[bodies.LogRow]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows(map(_cells, rows))
     return text.getvalue().encode()
 
 
@@ -177,19 +211,10 @@ def _write_parquet(rows: list[bodies.LogRow], path: Path) -> None:
 def _schema() -> dict[str, Any]:
     import polars as pl
 
-    text, real = pl.String(), pl.Float64()
-    return {
-        "seq": pl.Int64(),
-        "time": real,
-        "kind": text,
-        "id": text,
-        "arm": text,
-        "reward": real,
-        "learned": pl.Boolean(),
-        "propensity": real,
-        "decided": real,
-        "context": text,
-    }
+    types = {"seq": pl.Int64, "learned": pl.Boolean, "repeat": pl.Boolean} | dict.fromkeys(
+        ("time", "reward", "propensity", "decided"), pl.Float64
+    )
+    return {name: types.get(name, pl.String) for name in COLUMNS}
 
 
 def _join_parquet(parts: list[Path], whole: Path) -> None:

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+KINDS = ("decision", "reward", "observation")
 OUTCOMES = ("applied", "replayed", "late", "rejected")
 DELAYS = (0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 36_000.0, 86_400.0, 864_000.0)
 SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0, 4_096.0)
@@ -21,7 +22,6 @@ class Histogram:
     """Counts values by upper limits."""
 
     def __init__(self, limits: Sequence[float]) -> None:
-        """Start without values."""
         self.limits = limits
         self.counts = [0] * (len(limits) + 1)
         self.total = 0.0
@@ -36,9 +36,8 @@ class Calls:
     """The calls about one experiment."""
 
     def __init__(self) -> None:
-        """Start at 0."""
         self.received: Counter[str] = Counter()
-        """The number of calls of each kind: "decision" and "reward"."""
+        """The number of calls of each kind: one of `KINDS`."""
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """The number of calls of each kind and outcome."""
         self.fallbacks = 0
@@ -51,7 +50,6 @@ class Metrics:
     """What the server counts."""
 
     def __init__(self) -> None:
-        """Start at 0."""
         self.calls: defaultdict[str, Calls] = defaultdict(Calls)
         self.unknown = Calls()
         """Calls about experiments that do not exist. Their names are not kept: there may be many."""
@@ -62,13 +60,17 @@ class Metrics:
     def text(self, gauges: Mapping[str, tuple[str, Iterable[tuple[Mapping[str, str], float]]]]) -> str:
         """Return all counters, and gauges: name -> (help, values with their labels)."""
         page = _Page()
-        page.head("robandit_calls_received_total", "counter", "Calls about decisions and rewards, by experiment.")
+        page.head(
+            "robandit_calls_received_total",
+            "counter",
+            "Calls about decisions, rewards and observations, by experiment.",
+        )
         for labels, calls in self._calls():
-            for kind in ("decision", "reward"):
+            for kind in KINDS:
                 page.line("robandit_calls_received_total", labels | {"kind": kind}, calls.received[kind])
         page.head("robandit_calls_total", "counter", "Calls that were answered, by outcome.")
         for labels, calls in self._calls():
-            for kind in ("decision", "reward"):
+            for kind in KINDS:
                 for outcome in OUTCOMES:
                     count = calls.outcomes[kind, outcome]
                     page.line("robandit_calls_total", labels | {"kind": kind, "outcome": outcome}, count)

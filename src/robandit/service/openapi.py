@@ -75,10 +75,11 @@ def _operation(route: Route, named: dict[type[Any], Any]) -> dict[str, Any]:
     }
     needs = "" if route.scope is None else f"Needs the scope {route.scope}."
     operation["description"] = " ".join(part for part in (rest, needs) if part)
-    parameters = [_path_parameter(name) for name in route.names]
-    parameters += [
-        {"name": each.name, "in": "query", "required": False, "schema": each.schema, "description": each.about}
-        for each in route.query
+    places = [(name, "path", *_PARAMETERS[name]) for name in route.names]
+    places += [(each.name, "query", each.about, each.schema) for each in route.query]
+    parameters = [
+        {"name": name, "in": place, "required": place == "path", "schema": schema, "description": about}
+        for name, place, about, schema in places
     ]
     if parameters:
         operation["parameters"] = parameters
@@ -87,11 +88,6 @@ def _operation(route: Route, named: dict[type[Any], Any]) -> dict[str, Any]:
         operation["requestBody"] = {"required": route.body_required, "content": content}
     operation["responses"] = _responses(route, named)
     return operation
-
-
-def _path_parameter(name: str) -> dict[str, Any]:
-    about, schema = _PARAMETERS[name]
-    return {"name": name, "in": "path", "required": True, "schema": schema, "description": about}
 
 
 def _responses(route: Route, named: dict[type[Any], Any]) -> dict[str, Any]:
@@ -103,7 +99,7 @@ def _responses(route: Route, named: dict[type[Any], Any]) -> dict[str, Any]:
         elif kind is not None:
             medias = [kind] if kind != "application/x-ndjson" else [kind, "text/csv", "application/vnd.apache.parquet"]
             response["content"] = {media: {} for media in medias}
-        if (route.writes and "decisions" in route.path) or "rewards" in route.path:
+        if (route.method != "GET" and "decisions" in route.path) or "rewards" in route.path:
             about = "true if the same call was answered before."
             response["headers"] = {"Idempotent-Replayed": {"description": about, "schema": {"type": "string"}}}
         responses[str(status)] = response

@@ -21,10 +21,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
     title: Annotated[str, Meta(description="The kind of problem, for people.")]
     status: Annotated[int, Meta(ge=400, le=599, description="The HTTP status.")]
     detail: Annotated[str, Meta(description="What was wrong, the rule, and the way out.")]
-    code: Annotated[
-        str,
-        Meta(description="The kind of problem, for programs: a word of the table of problems."),
-    ]
+    code: Annotated[str, Meta(description="The kind of problem, for programs: a word of the table of problems.")]
     parameter: Annotated[str | None, Meta(description="The invalid field, if there is one.")] = None
     rule: Annotated[str | None, Meta(description="What the field must be.")] = None
 
@@ -71,9 +68,13 @@ CODES = {
     "unknown-decision": Code(404, "The experiment has no decision with this id."),
     "no-such-method": Code(405, "The path does not have this method. The header Allow lists its methods."),
     "conflict": Code(
-        409,
-        "The id or name was used with other content, or the arm's state forbids the call. Do not repeat it.",
+        409, "The id or name was used with other content, or the arm's state forbids the call. Do not repeat it."
     ),
+    "unknown-allocation": Code(
+        409,
+        "The version is not that of one of the newest allocations since the last reset, so the decision cannot be counted.",
+    ),
+    "too-old": Code(409, "Whether the decision of an edge was counted is not known any more. Do not repeat it."),
     "paused": Code(409, "The experiment is paused. Resume it."),
     "no-arm": Code(409, "All arms, or all that the call allows, are paused or retired. Resume or add one."),
     "horizon-reached": Code(
@@ -81,6 +82,7 @@ CODES = {
     ),
     "too-large": Code(413, "The body is larger than 4 MiB, or a call in it has too many parts. Send smaller batches."),
     "invalid": Code(422, "A field breaks its rule: see parameter and rule. Nothing was changed."),
+    "propensity": Code(422, "The propensity is not the probability of the arm in the allocation."),
     "too-many": Code(
         429,
         "Too many calls with this key, or too many calls or events wait. Repeat the call after the seconds in Retry-After.",

@@ -116,7 +116,6 @@ class Server:
     """Accepts connections for the application, and ends in order."""
 
     def __init__(self, service: Service) -> None:
-        """Keep the application. `run` starts it."""
         self._service = service
         self._stops = 0
 

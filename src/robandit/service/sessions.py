@@ -34,7 +34,6 @@ class Sessions:
     """All sessions, the oldest first."""
 
     def __init__(self, stored: Iterable[StoredSession]) -> None:
-        """Take over the stored sessions."""
         self.replace(stored)
 
     def replace(self, stored: Iterable[StoredSession]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from robandit.decisions.base import BaseEngine
 from robandit.service.access import Keys, Rates
+from robandit.service.allocations import Allocations
 from robandit.service.explanations import Explanations
 from robandit.service.metrics import Metrics
 from robandit.service.sessions import Sessions
@@ -31,7 +32,6 @@ class State:
         wall: Callable[[], float],
         tick: Callable[[], float],
     ) -> None:
-        """Read the keys and the sessions."""
         self.wall = wall
         """The clock for keys and sessions. Events have the steady one of the engine."""
         self.engine = engine
@@ -44,6 +44,7 @@ class State:
         """The number of logs that are being read."""
         self.studies = Studies()
         self.explanations = Explanations(engine)
+        self.allocations = Allocations(engine)
         self._refreshing: asyncio.Task[None] | None = None
         self._refreshed = -REFRESH
         self._asking = 0
@@ -81,9 +82,7 @@ class State:
     async def _refresh(self) -> None:
         async with self._reading:
             await asyncio.sleep(self._refreshed + REFRESH - time.monotonic())
-            self._refreshing = (
-                None  # whoever comes from here on waits for the next one: this one may miss what they need
-            )
+            self._refreshing = None  # whoever comes now waits for the next one: this one may miss what they need
             self._refreshed = time.monotonic()
             known = -1
             while known != self._changes:  # what was read before a change of this server must not undo it

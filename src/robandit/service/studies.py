@@ -46,7 +46,6 @@ class Studies:
     """The newest study of each experiment."""
 
     def __init__(self) -> None:
-        """Start without studies."""
         self._newest: weakref.WeakKeyDictionary[LiveExperiment, ExperimentStudy] = weakref.WeakKeyDictionary()
         self._turn = asyncio.Semaphore(1)
         self._waiting = 0
@@ -66,15 +65,14 @@ class Studies:
 
     async def _refresh(self, experiments: Sequence[LiveExperiment], growth: float) -> None:
         for experiment in experiments:
-            if not experiment.bandit.is_broken:
-                await self.study(experiment, growth=growth)
+            await self.study(experiment, growth=growth)
 
     async def study(self, experiment: LiveExperiment, *, growth: float = 0.0) -> ExperimentStudy | None:
         """Return a study of all rewards, or of the last ones if it is fresh or they have grown by less than ``growth`` since.
 
-        Return None without rewards.
+        Return None without rewards, or if the bandit is broken.
         """
-        rewards = experiment.bandit.counters()["rewards"]
+        rewards = 0 if experiment.bandit.is_broken else experiment.bandit.counters()["rewards"]
         if not rewards:
             return None
         if self._is_good(experiment, rewards, growth):

@@ -22,11 +22,12 @@ from robandit.kernel.cache import Kernel
 from robandit.kernel.cores import cores
 from robandit.kernel.messages import say
 from robandit.kernel.random import streams
-from robandit.kernel.types import Ints
+from robandit.kernel.types import Ints, UInts
 from robandit.kernel.workers import compile_all
 from robandit.laws.table import draw, missed, with_missed
 from robandit.policies.base import Policy, check_policy_given
-from robandit.problems import Problem, bernoulli
+from robandit.problems import Delayed, Problem, bernoulli, delayed
+from robandit.problems.delays import Delay
 from robandit.simulate.result import Result, check_problem
 from robandit.validation import flag, integer, invalid, items_of, read_items
 
@@ -41,6 +42,7 @@ def simulate(
     replications: int = 100,
     seed: int | None = None,
     *,
+    delay: int | Delay | None = None,
     threads: int | None = None,
     checkpoints: Sequence[int] | None = None,
     first: int = 0,
@@ -59,14 +61,17 @@ def simulate(
     policies
         One policy, or several different policies.
     problem
-        One law per arm, laws that change (`robandit.problems.changing`), or a replay of recorded rewards
-        (`robandit.problems.InOrder`, `robandit.problems.Logged`).
+        One law per arm, laws that change (`robandit.problems.changing`), rewards that come late (`robandit.problems.delayed`), or
+        a replay of recorded rewards (`robandit.problems.InOrder`, `robandit.problems.Logged`).
     horizon
         Pulls in each replication.
     replications
         Independent runs of each policy.
     seed
         An integer >= 0. None draws a random seed, which is stored in the result.
+    delay
+        How many further decisions are made before a reward is known: an integer, or a law (`robandit.problems.delays`). Simulates
+        ``robandit.problems.delayed(problem, delay)``.
     threads
         The number of threads. None: one per available core.
     checkpoints
@@ -92,6 +97,8 @@ def simulate(
     chosen = items_of(policies, "policies", "policies") if several else (policies,)
     _check_policies(chosen)
     check_problem(problem)
+    if delay is not None:
+        problem = delayed(problem, delay)
     # Convert to Python integers, because the loop would be compiled again for NumPy integers.
     horizon = integer(horizon, "horizon", 1)
     problem.check_horizon(horizon)
@@ -156,18 +163,31 @@ def simulate(
 
 
 def _check_policies(policies: tuple[Any, ...]) -> None:
-    message = "" if policies else "policies is empty: give at least one, such as robandit.AdaRUCB()"
     for i, policy in enumerate(policies):
         check_policy_given(policy, f"policies[{i}]")
-        if policies.count(policy) > 1:
-            same = "both would get the same rewards and make the same choices"
-            message = f"{policy!r} is given twice: {same}; leave one out"
-        elif [p.name for p in policies].count(policy.name) > 1:
-            message = f"two policies are named {policy.name!r}: give one class another label"
+    clash = name_clash(policies)
+    message = (
+        clash[1] if clash else "" if policies else "policies is empty: give at least one, such as robandit.AdaRUCB()"
+    )
     if message:
         raise InvalidInput(
             message, parameter="policies", value=policies, rule="different policies with different names"
         )
+
+
+def name_clash(policies: Sequence[Policy]) -> tuple[int, str] | None:
+    """Return the number of the first policy that has the name of one before it, and the message; None if there is none."""
+    numbers: dict[str, int] = {}
+    for i, policy in enumerate(policies):
+        other = policies[numbers.setdefault(policy.name, i)]
+        if type(other) is not type(policy):
+            both = f"{other.tag()} and {policy.tag()} have the same name, {policy.name}"
+            return i, f'{both}: give one class another label, such as label = "{type(policy).__name__} 2"'
+        if numbers[policy.name] < i and other == policy:
+            return i, f"the policy {policy.name} is given twice: leave one out"
+        if numbers[policy.name] < i:  # names round to six digits
+            return i, f"{policy!r} and {other!r} have the same name, {policy.name}: choose values that differ more"
+    return None
 
 
 def _checkpoints(horizon: int, given: Sequence[int] | None) -> Ints:
@@ -214,7 +234,23 @@ def _play_entry(policy: Policy, problem: Problem, horizon: int) -> tuple[Callabl
     k, state = problem.arms, policy.start(problem.arms, horizon, np.zeros(4, dtype=np.uint64))
     words, times, pulls = np.zeros((k, 4), dtype=np.uint64), np.zeros(1, dtype=np.int64), np.zeros(k, dtype=np.int64)
     fixed = (problem.tabulate(), words, np.zeros(k), times, np.zeros(1), pulls, np.zeros(3))  # as in `_replicate`
-    return partial(loops.play, *hooks), (policy.params(), state, *fixed, 0, horizon)
+    late = _late(problem, horizon, words)
+    return partial(loops.play_late if late else loops.play, *hooks), (policy.params(), state, *fixed, *late, 0, horizon)
+
+
+def _late(problem: Problem, horizon: int, words: UInts) -> tuple[loops.Late, ...]:
+    """Return the record of the rewards of a new run, if they come late. Delays are drawn from the last stream."""
+    return (late_record(problem.delay.drawn(horizon, words[-1])),) if isinstance(problem, Delayed) else ()
+
+
+def late_record(delays: Ints) -> loops.Late:
+    """Return the record of the decisions of a new run with these delays."""
+    horizon = len(delays)
+    known = np.arange(1, horizon + 1) + delays
+    order = np.argsort(known, kind="stable")
+    due = np.append(known[order], 3 * horizon)  # the last is never reached
+    arms, learned = np.zeros(horizon, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    return loops.Late(arms, np.zeros(horizon), np.zeros(horizon), order, due, learned)
 
 
 def _replicate(
@@ -222,7 +258,9 @@ def _replicate(
 ) -> tuple[float, dict[str, int]]:
     """Play replication r of policy i into its rows of the result; return the processor time and the policy's counters."""
     problem, horizon = result.problem, result.horizon
-    words = streams(np.random.SeedSequence(result.seed, spawn_key=(result.first + r,)), problem.arms + 1)
+    words = streams(np.random.SeedSequence(result.seed, spawn_key=(result.first + r,)), problem.arms + 2)
+    late = _late(problem, horizon, words)
+    words = words[:-1]  # those of the policy and of the arms
     params = policy.params()
     state = policy.start(problem.arms, horizon, words[0])
     rejected = np.zeros(3)
@@ -239,7 +277,7 @@ def _replicate(
         fixed = (table, rng, gaps, result.checkpoints, result.regret[i, r], pulls, rejected)
         while t < until and not ending.is_set():
             end = min(t + CHUNK, until)
-            t = play(*flat((params, state, *fixed, t, end)))
+            t = play(*flat((params, state, *fixed, *late, t, end)))
             done[job] = t
             if rejected[0] > 0.0:
                 raise _rejection(policy, piece, int(rejected[1]), float(rejected[2]), in_play=rejected[0] == 2.0)

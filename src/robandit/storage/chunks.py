@@ -1,15 +1,23 @@
-"""The events of a log in chunks that fit into memory."""
+"""The events and the audit log of a store, in parts that fit into memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from robandit.errors import CorruptFile
-from robandit.storage.base import Event, Reader
+from robandit.storage.base import AuditEntry, Event, Reader
 
 EVENTS = 20_000
 BYTES = 8 << 20  # of payloads
 READ = 1_000  # events that are read at once: at most 64 MB of contexts
+
+
+def audit_chunks(reader: Reader) -> Iterator[list[AuditEntry]]:
+    """Yield all entries of the audit log."""
+    after = 0
+    while entries := reader.audit(after):
+        yield entries
+        after = entries[-1].seq
 
 
 def chunks(reader: Reader, experiment: int, after: int, last: int) -> Iterator[list[Event]]:

@@ -187,7 +187,9 @@ class Connections:
             way_out = "grant the user CREATE on the database, or all rights on the schema robandit"
             return StoreError(f"{self.name} cannot be used: {reason}{code}; {way_out}")
         if isinstance(error, psycopg.OperationalError | psycopg.InternalError):  # such as a transaction that was ended
-            return StoreUnavailable(f"{self.name} cannot be used now: {reason}{code}; {_way_out(error)}")
+            # libpq gives errors of connecting no code, so there is one way out for all of them.
+            way_out = "check its address, user and password, and that it is running and not a standby"
+            return StoreUnavailable(f"{self.name} cannot be used now: {reason}{code}; {way_out}")
         return StoreError(f"{self.name} cannot be used: {reason}{code}")
 
     @contextmanager
@@ -200,29 +202,6 @@ class Connections:
         except UnicodeError as error:
             text = ascii(getattr(error, "object", ""))[:60]
             raise StoreError(f"{self.name} cannot store a text that is not valid Unicode: {text}") from error
-
-
-_REFUSALS = {
-    "no password": "check the user and the password",
-    "authentication failed": "check the user and the password",
-    "permission denied": "give this user the rights on the database and its schema",
-    "not permitted to log in": "use another user",
-    "pg_hba.conf": "allow this user and address in pg_hba.conf",
-    "certificate": "check sslmode and the certificates",
-    "SSL was required": "check sslmode and the certificates",
-    "does not exist": "create it, or correct the address of the store",
-    "resolve host": "correct the address of the store",
-}
-"""The way out for each phrase in an error of connecting. The first that fits counts: libpq gives these errors no code."""
-
-
-def _way_out(error: psycopg.Error) -> str:
-    """Return what to do about a database that cannot be used now."""
-    if error.sqlstate is None:
-        for phrase, way_out in _REFUSALS.items():
-            if phrase in str(error):
-                return way_out
-    return "check that it is running, lets this user in, and is not a standby"
 
 
 def shown_url(url: str) -> str:

@@ -6,7 +6,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from robandit.errors import InvalidInput, formatted
+from robandit.errors import InvalidInput
 from robandit.storage.base import Reader, Store
 from robandit.validation import invalid
 
@@ -20,13 +20,7 @@ def path_of(location: str) -> str:
     'data/robandit.db'
     """
     scheme, colon, path = location.partition(":")
-    if scheme != "sqlite" or not colon:
-        shown = without_password(location)
-        example = "robandit.db" if shown in ("", "sqlite") or ":" in shown or shown != location else shown
-        rule = "sqlite: or postgresql://"
-        message = f"store = {formatted(shown)} must begin with {rule}, for example sqlite:{example}"
-        raise InvalidInput(message, parameter="store", value=shown, rule=f"begins with {rule}")
-    if not path or path == ":memory:" or path.startswith("file:"):
+    if scheme != "sqlite" or not colon or not path or path == ":memory:" or path.startswith("file:"):
         raise invalid("store", without_password(location), RULE, hint="for example sqlite:robandit.db")
     return path
 

@@ -17,41 +17,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import psycopg
 
 from robandit.errors import CorruptFile, StoreError, StoreUnavailable
 from robandit.files import check_format
 from robandit.storage.base import (
-    KEPT_SNAPSHOTS,
     MOST_TAIL,
-    Archive,
     Asked,
     Audit,
-    AuditEntry,
     Change,
     Create,
     EndSession,
     Event,
     Found,
-    NewEpoch,
     Pulse,
     PutKey,
     PutSession,
     Reader,
     Remove,
     SharedStore,
-    Snapshot,
     StoredExperiment,
-    StoredKey,
-    StoredSession,
-    Tally,
     Turn,
     Unresolved,
 )
 from robandit.storage.connections import Connection, Connections, T
 from robandit.storage.postgres_schema import STEPS, TABLES, VERSION
+from robandit.storage.tables import Statement, TableReader, in_order, statements
 from robandit.validation import choice
 
 DURABILITY = {"full": True, "relaxed": False, "off": False}
@@ -89,8 +82,6 @@ _ADVANCE = (
     "UPDATE experiment SET head = last.seq FROM unnest(%s::bigint[], %s::bigint[]) AS last(experiment, seq) "
     "WHERE number = last.experiment"
 )
-
-Statement: TypeAlias = tuple[str, tuple[Any, ...]]
 
 
 def _prepared() -> str:
@@ -131,74 +122,25 @@ class _Held:
             return work(self._db)
 
 
-class PostgresReader(Reader):
+class PostgresReader(TableReader):
     """Reads on any connection that is free. It sees each commit at once."""
 
+    BYTES = "convert_to({}, 'UTF8')"
+    # PostgreSQL reads no JSON in which a text has the character 0. Contexts may have it, arms do not.
+    ARM = r"replace(payload, E'\\u0000', E'\\u0001')::json ->> 'arm'"
+
     def __init__(self, connections: _Runs) -> None:
-        """Store where to get connections."""
         self._connections = connections
 
     def _read(self, query: str, *parameters: Any) -> list[Any]:
-        return self._connections.run(lambda db: db.execute(query, parameters, binary=True).fetchall())
+        text = query.replace("?", "%s")
+        return self._connections.run(lambda db: db.execute(text, parameters, binary=True).fetchall())
 
-    def experiments(self) -> list[StoredExperiment]:
-        """See `Reader`."""
-        return list(map(StoredExperiment._make, self._read(f"{_EXPERIMENT} ORDER BY number")))
-
-    def find(self, experiment: int, kind: str, id: str) -> Event | None:
-        """See `Reader`."""
-        rows = self._read(f"{_EVENT} AND kind = %s AND id = %s", experiment, kind, id)
-        return next(_events(rows), None)
-
-    def events(self, experiment: int, after: int = 0, most: int = 1000) -> list[Event]:
-        """See `Reader`."""
-        rows = self._read(f"{_EVENT} AND seq > %s ORDER BY seq LIMIT %s", experiment, after, most)
-        return list(_events(rows))
-
-    def latest(self, experiment: int, kind: str, last: int, most: int) -> list[Event]:
-        """See `Reader`."""
-        query = f"{_EVENT} AND kind = %s AND seq <= %s ORDER BY seq DESC LIMIT %s"
-        return list(_events(self._read(query, experiment, kind, last, most)))
-
-    def tallies(self, experiment: int, after: int, last: int) -> list[Tally]:
-        """See `Reader`."""
-        # PostgreSQL reads no JSON in which a text has the character 0. Contexts may have it, arms do not.
-        readable = r"replace(payload, E'\\u0000', E'\\u0001')"
-        query = (
-            f"SELECT kind, {readable}::json ->> 'arm', count(*) FROM event "
-            "WHERE experiment = %s AND seq > %s AND seq <= %s GROUP BY 1, 2"
-        )
-        return list(map(Tally._make, self._read(query, experiment, after, last)))
-
-    def snapshots(self, experiment: int) -> list[tuple[int, bytes]]:
-        """See `Reader`."""
-        kept = "SELECT seq, content, 1 AS place FROM snapshot WHERE experiment = %s"
-        base = "SELECT seq, content, 2 FROM base WHERE experiment = %s"
-        found = self._read(f"{kept} UNION ALL {base} ORDER BY place, seq DESC", experiment, experiment)
-        return [(seq, content) for seq, content, _ in found]
-
-    def archived(self, experiment: int) -> int:
-        """See `Reader`."""
-        rows = self._read("SELECT seq FROM base WHERE experiment = %s", experiment)
-        return rows[0][0] if rows else 0
-
-    def keys(self) -> list[StoredKey]:
-        """See `Reader`."""
-        columns = "id, hash, scopes, experiments, note, created, expires, revoked"
-        return [StoredKey.from_row(row) for row in self._read(f"SELECT {columns} FROM key ORDER BY created, id")]
-
-    def sessions(self) -> list[StoredSession]:
-        """See `Reader`."""
-        return list(map(StoredSession._make, self._read("SELECT hash, key, ends FROM session ORDER BY ends, hash")))
-
-    def audit(self, after: int = 0, most: int = 1000) -> list[AuditEntry]:
-        """See `Reader`."""
-        columns = "seq, time, key, action, subject, convert_to(detail, 'UTF8')"
-        rows = self._read(f"SELECT {columns} FROM audit WHERE seq > %s ORDER BY seq LIMIT %s", after, most)
-        return list(map(AuditEntry._make, rows))
+    def _events(self, condition: str, *parameters: Any) -> list[Event]:
+        return list(_events(self._read(f"{_EVENT} AND {condition}", *parameters)))
 
     def close(self) -> None:
-        """See `Reader`. It holds nothing."""
+        """It holds nothing."""
 
 
 class PostgresTurn(Turn):
@@ -208,7 +150,6 @@ class PostgresTurn(Turn):
     """
 
     def __init__(self, connections: Connections, first: Asked, others: Sequence[Asked] = ()) -> None:
-        """Lock the rows, and read."""
         self._connections = connections
         self.ended = False
         with connections.errors():
@@ -246,7 +187,6 @@ class PostgresTurn(Turn):
         return found
 
     def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:
-        """See `Turn`."""
         self._connections.wait_on(self._db)
         try:
             with self._connections.errors():
@@ -273,13 +213,11 @@ class PostgresTurn(Turn):
         return again.found[number].tail[: len(log)] == log[:MOST_TAIL]
 
     def keep(self) -> None:
-        """See `Turn`."""
         self._connections.wait_on(self._db)
         with self._connections.errors():
             self._db.execute("SELECT")
 
     def cancel(self) -> None:
-        """See `Turn`."""
         if not self.ended:
             self.ended = True
             self._connections.give_back(self._db)
@@ -303,7 +241,7 @@ class PostgresStore(SharedStore):
             raise
 
     def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:
-        """See `Store`. Raises `Unresolved` if the connection is lost in the commit."""
+        """Raises `Unresolved` if the connection is lost in the commit."""
         numbers = sorted({event[0] for event in events})
 
         def lock(db: Connection) -> dict[int, int]:
@@ -324,7 +262,7 @@ class PostgresStore(SharedStore):
             self._connections.give_back(db)
 
     def commit_first_key(self, changes: Sequence[Change]) -> bool:
-        """See `Store`. Of several servers that start at the same time, one makes the key."""
+        """Of several servers that start at the same time, one makes the key."""
         with self._connections.errors():
             db, _ = self._connections.begin(lambda db: db.execute("BEGIN"))
             try:
@@ -337,31 +275,24 @@ class PostgresStore(SharedStore):
                 self._connections.give_back(db)
 
     def reader(self) -> Reader:
-        """See `Store`."""
         return PostgresReader(self._connections)
 
     def turn(self, experiment: int, after: int, ids: Sequence[str], others: Sequence[Asked] = ()) -> Turn:
-        """See `SharedStore`."""
         return PostgresTurn(self._connections, Asked(experiment, after, ids), others)
 
     def tail(self, experiment: int, after: int) -> tuple[int | None, list[Event]]:
-        """See `SharedStore`."""
-
         head = "SELECT head FROM experiment WHERE number = %s"
         statements: list[Statement] = [(head, (experiment,)), (_TAIL, (experiment, after))]
         heads, tail = self._connections.run(lambda db: _executed(db, statements))
         return (heads[0][0] if heads else None), list(_events(tail))
 
     def find_name(self, name: str) -> StoredExperiment | None:
-        """See `SharedStore`."""
         rows = self._connections.run(
             lambda db: db.execute(f"{_EXPERIMENT} WHERE name = %s", (name,), binary=True).fetchall()
         )
         return StoredExperiment._make(rows[0]) if rows else None
 
     def pulse(self) -> Pulse:
-        """See `SharedStore`."""
-
         def read(db: Connection) -> Pulse:
             with db.pipeline():
                 store = db.execute(f"SELECT version, catalogue, {_NOW} FROM store", binary=True)
@@ -374,17 +305,15 @@ class PostgresStore(SharedStore):
         return self._connections.run(read)
 
     def abort_stuck(self) -> None:
-        """See `SharedStore`."""
         self._connections.abort_stuck()
 
     def next_number(self) -> int:
-        """See `Store`."""
         query = "SELECT greatest((SELECT max(number) FROM experiment), (SELECT max(number) FROM removed), 0) + 1"
         ((number,),) = self._connections.run(lambda db: db.execute(query).fetchall())
         return int(number)
 
     def tidy(self) -> bool:
-        """See `Store`. One server at a time does it. The numbers of removed experiments stay, so that they are not used again."""
+        """One server at a time does it. The numbers of removed experiments stay, so that they are not used again."""
         with self._connections.errors():
             db, _ = self._connections.begin(lambda db: db.execute("BEGIN"))
             try:
@@ -392,14 +321,11 @@ class PostgresStore(SharedStore):
                 rows = db.execute(query).fetchall()
                 if not rows:
                     return _tidy_archived(db)
-                for (number,) in rows:
-                    some = "SELECT seq FROM event WHERE experiment = %s ORDER BY seq LIMIT %s"
-                    gone = db.execute(
-                        f"DELETE FROM event WHERE experiment = %s AND seq = ANY(ARRAY({some}))",
-                        (number, number, TIDIED_ROWS),
-                    )
-                    if gone.rowcount < TIDIED_ROWS:
-                        db.execute("UPDATE removed SET done = true WHERE number = %s", (number,))
+                ((number,),) = rows
+                some = "SELECT seq FROM event WHERE experiment = %s ORDER BY seq LIMIT %s"
+                query = f"DELETE FROM event WHERE experiment = %s AND seq = ANY(ARRAY({some}))"
+                if db.execute(query, (number, number, TIDIED_ROWS)).rowcount < TIDIED_ROWS:
+                    db.execute("UPDATE removed SET done = true WHERE number = %s", (number,))
                 db.execute("COMMIT")
                 return True
             finally:
@@ -407,7 +333,7 @@ class PostgresStore(SharedStore):
 
     @contextmanager
     def frozen(self) -> Iterator[Reader]:
-        """See `Store`. Others who write wait, and fail when they have waited for too long."""
+        """Others who write wait, and fail when they have waited for too long."""
         self._connections.run(lambda db: _check_alone(db, self.name))  # first, so as not to disturb others
         with self._connections.errors():
             db, _ = self._connections.begin(_freeze)
@@ -419,11 +345,9 @@ class PostgresStore(SharedStore):
             self._connections.give_back(db)
 
     def publish(self) -> None:
-        """See `Store`."""
         self._connections.run(lambda db: db.execute("UPDATE store SET complete = true"))
 
     def close(self) -> None:
-        """See `Store`."""
         self._connections.close()
 
     @staticmethod
@@ -472,28 +396,19 @@ def _commit(db: Connection, heads: dict[int, int], events: Sequence[Event], chan
 
     ``heads`` are the last events of the experiments, whose rows are locked.
     """
-    removed = {change.experiment for change in changes if isinstance(change, Remove)}
-    made = [
-        change for change in changes if isinstance(change, Create | Remove)
-    ]  # in order, since a name may be used again
-    others = [
-        change
-        for change in changes
-        if not isinstance(change, Create | Remove | Audit) and getattr(change, "experiment", None) not in removed
-    ]
-    audits = [change for change in changes if isinstance(change, Audit)]  # last, because they lock a row that all share
-    heads = heads | {change.number: 0 for change in made if isinstance(change, Create)}
+    first, kept, rest = in_order(events, changes)
+    heads = heads | {change.number: 0 for change in first if isinstance(change, Create)}
     logs: dict[int, list[Event]] = {}
-    for event in events:
-        if event[0] not in removed:
-            logs.setdefault(event[0], []).append(event)
-    statements = [statement for change in made for statement in _made(change)]
+    for event in kept:
+        logs.setdefault(event[0], []).append(event)
+    made = [statement for change in first for statement in _made(change)]
     if logs:
-        statements += _appended(heads, logs)
-    statements += [statement for change in (*others, *audits) for statement in _made(change)]
+        made += _appended(heads, logs)
+    made += [statement for change in rest for statement in _made(change)]
+    audits = any(isinstance(change, Audit) for change in changes)
     if not audits and any(isinstance(change, Create | Remove | PutKey | PutSession | EndSession) for change in changes):
-        statements.append(("UPDATE store SET catalogue = catalogue + 1", ()))
-    _executed(db, [*statements, ("COMMIT", ())])
+        made.append(("UPDATE store SET catalogue = catalogue + 1", ()))
+    _executed(db, [*made, ("COMMIT", ())])
 
 
 def _executed(db: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
@@ -543,58 +458,11 @@ def _appended(heads: dict[int, int], logs: dict[int, list[Event]]) -> list[State
 
 def _made(change: Change) -> list[Statement]:
     """Return the statements that make a change."""
-    match change:
-        case Create(number, name, settings):
-            return [("INSERT INTO experiment VALUES (%s, %s, 0, 0, %s)", (number, name, settings.decode()))]
-        case Remove(number):
-            return [
-                ("INSERT INTO removed VALUES (%s, false)", (number,)),
-                ("DELETE FROM snapshot WHERE experiment = %s", (number,)),
-                ("DELETE FROM base WHERE experiment = %s", (number,)),
-                ("DELETE FROM experiment WHERE number = %s", (number,)),
-            ]
-        case NewEpoch(number, epoch):
-            return [
-                ("DELETE FROM snapshot WHERE experiment = %s", (number,)),
-                ("UPDATE experiment SET epoch = %s WHERE number = %s", (epoch, number)),
-            ]
-        case Snapshot(number, seq, content):
-            kept = "SELECT seq FROM snapshot WHERE experiment = %s ORDER BY seq DESC LIMIT %s"
-            put = "INSERT INTO snapshot VALUES (%s, %s, %s) ON CONFLICT (experiment, seq) DO UPDATE SET content = excluded.content"
-            drop = f"DELETE FROM snapshot WHERE experiment = %s AND seq NOT IN ({kept})"
-            return [(put, (number, seq, content)), (drop, (number, number, KEPT_SNAPSHOTS))]
-        case Archive(number, seq, content):
-            # The first statement also locks the row, so that the experiment is not removed meanwhile.
-            begin = "UPDATE experiment SET head = CASE head WHEN 0 THEN %s ELSE head END WHERE number = %s"
-            put = (
-                "INSERT INTO base SELECT number, %s, %s FROM experiment WHERE number = %s AND head >= %s "
-                "ON CONFLICT (experiment) DO UPDATE SET seq = excluded.seq, content = excluded.content "
-                "WHERE excluded.seq >= base.seq"
-            )
-            base = "SELECT seq FROM base WHERE experiment = %s"
-            drop = f"DELETE FROM snapshot WHERE experiment = %s AND seq <= ({base})"
-            return [
-                (begin, (seq, number)),
-                (put, (seq, content, number, seq)),
-                (drop, (number, number)),
-            ]
-        case PutKey(key):
-            put = "INSERT INTO key VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO UPDATE SET " + ", ".join(
-                f"{name} = excluded.{name}"
-                for name in ("hash", "scopes", "experiments", "note", "created", "expires", "revoked")
-            )
-            return [(put, key.row())]
-        case PutSession(session, now):
-            return [
-                ("DELETE FROM session WHERE ends < %s", (now,)),
-                ("INSERT INTO session VALUES (%s, %s, %s)", session),
-            ]
-        case EndSession(hash):
-            return [("DELETE FROM session WHERE hash = %s", (hash,))]
-        case Audit():
-            values = (*change[:4], change.detail.decode())
-            counted = "UPDATE store SET catalogue = catalogue + 1, audits = audits + 1 RETURNING audits"
-            return [(f"WITH next AS ({counted}) INSERT INTO audit SELECT audits, %s, %s, %s, %s, %s FROM next", values)]
+    if isinstance(change, Audit):
+        values = (*change[:4], change.detail.decode())
+        counted = "UPDATE store SET catalogue = catalogue + 1, audits = audits + 1 RETURNING audits"
+        return [(f"WITH next AS ({counted}) INSERT INTO audit SELECT audits, %s, %s, %s, %s, %s FROM next", values)]
+    return [(query.replace("?", "%s"), parameters) for query, parameters in statements(change)]
 
 
 def _tidy_archived(db: Connection) -> bool:

@@ -13,37 +13,18 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from robandit.errors import CorruptFile, FileError, StoreError
+from robandit.errors import CorruptFile, FileError, RobanditError, StoreError
 from robandit.files import check_format, flush, named, shown
 from robandit.locks import locked
-from robandit.storage.base import (
-    KEPT_SNAPSHOTS,
-    Archive,
-    Audit,
-    AuditEntry,
-    Change,
-    Create,
-    EndSession,
-    Event,
-    NewEpoch,
-    PutKey,
-    PutSession,
-    Reader,
-    Remove,
-    Snapshot,
-    Store,
-    StoredExperiment,
-    StoredKey,
-    StoredSession,
-    Tally,
-)
+from robandit.storage.base import Audit, Change, Event, Reader, Store
 from robandit.storage.schema import APPLICATION, INCOMPLETE, STEPS, VERSION
+from robandit.storage.tables import TableReader, in_order, statements
 from robandit.validation import choice
 from robandit.wording import visible
 
@@ -57,14 +38,18 @@ _INSERT = "INSERT INTO event VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?)"
 _EVENT = "SELECT experiment, seq, kind, id, CAST(payload AS BLOB), time FROM event WHERE experiment = ?"
 
 
-class SqliteReader(Reader):
+class SqliteReader(TableReader):
     """A read-only connection."""
 
+    BYTES = "CAST({} AS BLOB)"
+    # JSON that SQLite cannot read, such as one nested deeper than 1,000 levels, counts as without an arm.
+    ARM = "CASE WHEN json_valid(payload) THEN payload ->> '$.arm' END"
+    KIND = "+kind"
+
     def __init__(self, path: str) -> None:
-        """Open the connection."""
         self._path = path
         if not os.path.exists(path):
-            raise StoreError(f"{shown(path)} does not exist: name the file of a server, as in --store sqlite:PATH")
+            raise _absent(path)
         with _errors(path):
             self._db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
             self._db.set_busy_timeout(BUSY)
@@ -73,63 +58,10 @@ class SqliteReader(Reader):
         with _errors(self._path):
             return self._db.execute(query, parameters).fetchall()
 
-    def experiments(self) -> list[StoredExperiment]:
-        """See `Reader`."""
-        query = "SELECT number, name, head, epoch, CAST(settings AS BLOB) FROM experiment ORDER BY number"
-        return list(map(StoredExperiment._make, self._read(query)))
-
-    def find(self, experiment: int, kind: str, id: str) -> Event | None:
-        """See `Reader`."""
-        rows = self._read(f"{_EVENT} AND kind = ? AND id = ?", experiment, kind, id)
-        return Event._make(rows[0]) if rows else None
-
-    def events(self, experiment: int, after: int = 0, most: int = 1000) -> list[Event]:
-        """See `Reader`."""
-        return list(map(Event._make, self._read(f"{_EVENT} AND seq > ? ORDER BY seq LIMIT ?", experiment, after, most)))
-
-    def latest(self, experiment: int, kind: str, last: int, most: int) -> list[Event]:
-        """See `Reader`."""
-        query = f"{_EVENT} AND +kind = ? AND seq <= ? ORDER BY seq DESC LIMIT ?"  # +: not the index of ids, which must be sorted
-        return list(map(Event._make, self._read(query, experiment, kind, last, most)))
-
-    def tallies(self, experiment: int, after: int, last: int) -> list[Tally]:
-        """See `Reader`. Counted by SQLite, which takes about 1 us per event, and lets other threads run.
-
-        JSON that SQLite cannot read, such as one nested deeper than 1,000 levels, counts as without an arm.
-        """
-        query = (
-            "SELECT kind, CASE WHEN json_valid(payload) THEN payload ->> '$.arm' END, count(*) FROM event "
-            "WHERE experiment = ? AND seq > ? AND seq <= ? GROUP BY 1, 2"
-        )
-        return list(map(Tally._make, self._read(query, experiment, after, last)))
-
-    def snapshots(self, experiment: int) -> list[tuple[int, bytes]]:
-        """See `Reader`."""
-        kept = "SELECT seq, content FROM snapshot WHERE experiment = ?1 ORDER BY seq DESC"
-        base = "SELECT seq, content FROM base WHERE experiment = ?1"
-        return self._read(f"SELECT * FROM ({kept}) UNION ALL {base}", experiment)
-
-    def archived(self, experiment: int) -> int:
-        """See `Reader`."""
-        rows = self._read("SELECT seq FROM base WHERE experiment = ?", experiment)
-        return rows[0][0] if rows else 0
-
-    def keys(self) -> list[StoredKey]:
-        """See `Reader`."""
-        return list(map(StoredKey.from_row, self._read("SELECT * FROM key ORDER BY created, id")))
-
-    def sessions(self) -> list[StoredSession]:
-        """See `Reader`."""
-        return list(map(StoredSession._make, self._read("SELECT hash, key, ends FROM session ORDER BY ends, hash")))
-
-    def audit(self, after: int = 0, most: int = 1000) -> list[AuditEntry]:
-        """See `Reader`."""
-        columns = "seq, time, key, action, subject, CAST(detail AS BLOB)"
-        rows = self._read(f"SELECT {columns} FROM audit WHERE seq > ? ORDER BY seq LIMIT ?", after, most)
-        return list(map(AuditEntry._make, rows))
+    def _events(self, condition: str, *parameters: Any) -> list[Event]:
+        return list(map(Event._make, self._read(f"{_EVENT} AND {condition}", *parameters)))
 
     def close(self) -> None:
-        """See `Reader`."""
         self._db.close()
 
 
@@ -152,20 +84,16 @@ class SqliteStore(Store):
     def _open(self, create: bool) -> None:
         folder = Path(self.path).parent
         if not folder.is_dir():
-            raise StoreError(
-                f"{shown(self.path)} cannot be opened: the folder {shown(folder)} does not exist; make it first"
-            )
+            raise _error(self.path, f"cannot be opened: the folder {shown(folder)} does not exist; make it first")
         if not create and not os.path.exists(self.path):
-            raise StoreError(f"{shown(self.path)} does not exist: name the file of a server, as in --store sqlite:PATH")
+            raise _absent(self.path)
         try:
             mine = self._resources.enter_context(locked(Path(f"{self.path}.lock"), wait=False))
         except FileError as error:
-            raise StoreError(f"{shown(self.path)} cannot be opened: {_cause(error)}; {_WRITABLE}") from error
+            raise _error(self.path, f"cannot be opened: {_cause(error)}; {_WRITABLE}") from error
         if not mine:
-            raise StoreError(
-                f"{shown(self.path)} is used by another server: stop it first, or name another file with --store sqlite:PATH",
-                code="store-in-use",
-            )
+            way_out = "stop it first, or name another file with --store sqlite:PATH"
+            raise StoreError(f"{shown(self.path)} is used by another server: {way_out}", code="store-in-use")
         with _errors(self.path):
             _make_private(self.path)
             self._db = apsw.Connection(self.path)
@@ -173,16 +101,13 @@ class SqliteStore(Store):
             self._run = self._db.execute
             self._file = _identity(self.path)
             if os.stat(self.path).st_nlink > 1:  # another name has another lock, and another log
-                raise StoreError(
-                    f"{shown(self.path)} cannot be opened: it has several names (hard links); copy it instead"
-                )
+                raise _error(self.path, "cannot be opened: it has several names (hard links); copy it instead")
             if self._db.readonly("main"):  # SQLite opens it nevertheless, and the first commit would fail
-                raise StoreError(f"{shown(self.path)} cannot be opened: it is read-only; {_WRITABLE}")
+                raise _error(self.path, f"cannot be opened: it is read-only; {_WRITABLE}")
             self._check_kind()
             self._run("PRAGMA journal_mode = WAL")
-            self._run(
-                "PRAGMA fullfsync = 1"
-            )  # only macOS needs it: there, a plain flush stops at the cache of the disk
+            # Only macOS needs it: there, a plain flush stops at the cache of the disk.
+            self._run("PRAGMA fullfsync = 1")
             # A checkpoint also needs a flush, and schema changes must be durable: the level is lowered afterwards.
             self._migrate()
             self._run(f"PRAGMA synchronous = {SYNCHRONOUS[self._durability]}")
@@ -192,14 +117,14 @@ class SqliteStore(Store):
         application, version = self._pragma("application_id"), self._pragma("user_version")
         tables = self._run("SELECT count(*) FROM sqlite_schema").get
         if application == INCOMPLETE:
-            raise StoreError(
-                f"{shown(self.path)} is an incomplete copy of robandit migrate-store: remove the file, and migrate again"
+            raise _error(
+                self.path, "is an incomplete copy of robandit migrate-store: remove the file, and migrate again"
             )
         if self._new and (tables or version):
-            raise StoreError(f"{shown(self.path)} has data already: name a new file")
+            raise _error(self.path, "has data already: name a new file")
         if application != APPLICATION and (tables or version):
-            raise CorruptFile(
-                f"{shown(self.path)} is a database of another program: name another file with --store sqlite:PATH"
+            raise _error(
+                self.path, "is a database of another program: name another file with --store sqlite:PATH", CorruptFile
             )
         check_format(version, VERSION, self.path)
 
@@ -229,23 +154,17 @@ class SqliteStore(Store):
             raise
 
     def commit(self, events: Sequence[Event], changes: Sequence[Change]) -> None:
-        """See `Store`."""
-        removed = {change.experiment for change in changes if isinstance(change, Remove)}
-        kept = [event for event in events if event[0] not in removed] if removed else events
+        first, kept, rest = in_order(events, changes)
         with _errors(self.path), self._transaction():
-            for change in changes:
-                if isinstance(change, Create | Remove):  # in order, since a name may be used again
-                    self._make(change)
+            for change in first:
+                self._make(change)
             if kept:
                 self._advance(kept)
                 self._db.executemany(_INSERT, kept)
-            for change in changes:
-                if not isinstance(change, Create | Remove) and getattr(change, "experiment", None) not in removed:
-                    self._make(change)
+            for change in rest:
+                self._make(change)
         if _identity(self.path) != self._file:
-            raise StoreError(
-                f"{shown(self.path)} was moved or removed while the server used it: restore it, or a backup"
-            )
+            raise _error(self.path, "was moved or removed while the server used it: restore it, or a backup")
 
     def _advance(self, events: Sequence[Event]) -> None:
         """Move the heads of the experiments to their last new events."""
@@ -265,55 +184,24 @@ class SqliteStore(Store):
                 )
 
     def _make(self, change: Change) -> None:
-        match change:
-            case Create():
-                self._run("INSERT INTO experiment VALUES (?, ?, 0, 0, CAST(? AS TEXT))", change)
-            case Remove(number):
-                self._run("INSERT INTO removed VALUES (?, 0)", (number,))
-                self._run("DELETE FROM snapshot WHERE experiment = ?", (number,))
-                self._run("DELETE FROM base WHERE experiment = ?", (number,))
-                self._run("DELETE FROM experiment WHERE number = ?", (number,))
-            case NewEpoch(number, epoch):
-                self._run("DELETE FROM snapshot WHERE experiment = ?", (number,))
-                self._run("UPDATE experiment SET epoch = ? WHERE number = ?", (epoch, number))
-            case Snapshot(number, seq, content):
-                self._run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?)", (number, seq, content))
-                kept = "SELECT seq FROM snapshot WHERE experiment = ?1 ORDER BY seq DESC LIMIT ?2"
-                query = f"DELETE FROM snapshot WHERE experiment = ?1 AND seq NOT IN ({kept})"
-                self._run(query, (number, KEPT_SNAPSHOTS))
-            case Archive(number, seq, content):
-                self._run("UPDATE experiment SET head = ? WHERE number = ? AND head = 0", (seq, number))
-                self._run(
-                    "INSERT INTO base SELECT number, ?2, ?3 FROM experiment WHERE number = ?1 AND head >= ?2 "
-                    "ON CONFLICT DO UPDATE SET seq = excluded.seq, content = excluded.content WHERE excluded.seq >= base.seq",
-                    (number, seq, content),
-                )
-                base = "SELECT seq FROM base WHERE experiment = ?1"
-                self._run(f"DELETE FROM snapshot WHERE experiment = ?1 AND seq <= ({base})", (number,))
-            case PutKey(key):
-                self._run("INSERT OR REPLACE INTO key VALUES (?, ?, ?, ?, ?, ?, ?, ?)", key.row())
-            case PutSession(session, now):
-                self._run("DELETE FROM session WHERE ends < ?", (now,))
-                self._run("INSERT INTO session VALUES (?, ?, ?)", session)
-            case EndSession(hash):
-                self._run("DELETE FROM session WHERE hash = ?", (hash,))
-            case Audit():
-                columns = "(time, key, action, subject, detail)"
-                self._run(f"INSERT INTO audit {columns} VALUES (?, ?, ?, ?, CAST(? AS TEXT))", change)
+        if isinstance(change, Audit):
+            columns = "(time, key, action, subject, detail)"
+            self._run(f"INSERT INTO audit {columns} VALUES (?, ?, ?, ?, CAST(? AS TEXT))", change)
+            return
+        for query, parameters in statements(change):
+            self._run(query, parameters)
 
     def reader(self) -> Reader:
-        """See `Store`."""
         return SqliteReader(self.path)
 
     def next_number(self) -> int:
-        """See `Store`."""
         query = "SELECT max(coalesce((SELECT max(number) FROM experiment), 0), coalesce((SELECT max(number) FROM removed), 0))"
         with _errors(self.path):
             number: int = self._run(query).get
         return number + 1
 
     def tidy(self) -> bool:
-        """See `Store`. The numbers of removed experiments stay, so that they are not used again."""
+        """The numbers of removed experiments stay, so that they are not used again."""
         with _errors(self.path), self._transaction():
             row = self._run("SELECT number FROM removed WHERE done = 0 LIMIT 1").fetchone()
             if row is None:
@@ -336,35 +224,28 @@ class SqliteStore(Store):
 
     @contextmanager
     def frozen(self) -> Iterator[Reader]:
-        """See `Store`. Nobody else writes while this process has the file open."""
-        reader = self.reader()
-        try:
+        """Nobody else writes while this process has the file open."""
+        with closing(self.reader()) as reader:
             yield reader
-        finally:
-            reader.close()
 
     def publish(self) -> None:
-        """See `Store`."""
         with _errors(self.path), self._transaction():
             self._run(f"PRAGMA application_id = {APPLICATION}")
 
     def close(self) -> None:
-        """See `Store`."""
         self._resources.close()
 
     @staticmethod
     def backup(location: str, target: Path) -> None:
-        """See `Store`. SQLite's own backup copies the pages of one moment, without keeping the server from writing."""
+        """SQLite's own backup copies the pages of one moment, without keeping the server from writing."""
         target = named(target)
         if target.exists():
-            raise StoreError(f"{shown(target)} exists: a backup is written to a new file")
+            raise _error(target, "exists: a backup is written to a new file")
         if not os.path.exists(location):
-            raise StoreError(f"{shown(location)} does not exist: name the file of a server, as in --store sqlite:PATH")
+            raise _absent(location)
         folder = target.absolute().parent
         if not folder.is_dir():
-            raise StoreError(
-                f"{shown(target)} cannot be written: the folder {shown(folder)} does not exist; make it first"
-            )
+            raise _error(target, f"cannot be written: the folder {shown(folder)} does not exist; make it first")
         try:
             with tempfile.TemporaryDirectory(dir=folder, prefix=f".{target.name}.") as private:
                 part = os.path.join(private, "copy.db")
@@ -372,32 +253,36 @@ class SqliteStore(Store):
                 os.replace(part, target)
             flush(folder)
         except OSError as error:
-            raise StoreError(f"{shown(target)} cannot be written: {error.strerror}") from error
+            raise _error(target, f"cannot be written: {error.strerror}") from error
+
+
+def _error(path: str | Path, fact: str, kind: type[RobanditError] = StoreError) -> RobanditError:
+    return kind(f"{shown(path)} {fact}")
+
+
+def _absent(path: str) -> RobanditError:
+    return _error(path, "does not exist: name the file of a server, as in --store sqlite:PATH")
 
 
 def _copy(source: str, part: str, target: str) -> None:
     """Copy a database into a new file, which becomes the target."""
-    with _errors(source):
-        origin = apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)
-    try:
+    with ExitStack() as opened:
         with _errors(source):
+            origin = apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)
+            opened.callback(origin.close)
             origin.set_busy_timeout(BUSY)
             found = origin.execute("PRAGMA application_id").get
         if found != APPLICATION:
-            raise CorruptFile(f"{shown(source)} is not a database of Robandit")
+            raise _error(source, "is not a database of Robandit", CorruptFile)
         _make_private(part)
         with _errors(target):
             copy = apsw.Connection(part)
-            try:
-                with _damage_of(source):  # the copy has the pages of the source
-                    with copy.backup("main", origin, "main") as pages:
-                        pages.step(-1)  # in one step: other writes between steps would start it anew
-                    copy.execute("PRAGMA journal_mode = DELETE")  # the backup is one file
-                    _check(copy, source)
-            finally:
-                copy.close()
-    finally:
-        origin.close()
+            opened.callback(copy.close)
+            with _damage_of(source):  # the copy has the pages of the source
+                with copy.backup("main", origin, "main") as pages:
+                    pages.step(-1)  # in one step: other writes between steps would start it anew
+                copy.execute("PRAGMA journal_mode = DELETE")  # the backup is one file
+                _check(copy, source)
     flush(part)
 
 
@@ -423,7 +308,7 @@ def _check(db: apsw.Connection, path: str) -> None:
     """Check a whole database: its pages, indices and rules. Raise `CorruptFile` if something is wrong."""
     findings = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
     if findings != ["ok"]:
-        raise CorruptFile(f"{shown(path)} is damaged: {visible('; '.join(findings))[:200]}")
+        raise _error(path, f"is damaged: {visible('; '.join(findings))[:200]}", CorruptFile)
 
 
 _WRITABLE = "allow writing to the file and its folder"
@@ -447,8 +332,8 @@ def _damage_of(path: str) -> Iterator[None]:
     try:
         yield
     except _DAMAGED as error:
-        raise CorruptFile(
-            f"{shown(path)} is damaged, or not a database of Robandit: {visible(str(error))[:120]}"
+        raise _error(
+            path, f"is damaged, or not a database of Robandit: {visible(str(error))[:120]}", CorruptFile
         ) from error
 
 
@@ -460,13 +345,9 @@ def _errors(path: str) -> Iterator[None]:
             yield
     except apsw.Error as error:
         reason = next((text for kind, text in _REASONS if isinstance(error, kind)), "")
-        raise StoreError(
-            f"{shown(path)} cannot be used: {reason or visible(str(error))[:120]} ({_code(error)})"
-        ) from error
+        raise _error(path, f"cannot be used: {reason or visible(str(error))[:120]} ({_code(error)})") from error
     except UnicodeEncodeError as error:
-        raise StoreError(
-            f"{shown(path)} cannot store a text that is not valid Unicode: {ascii(error.object)[:60]}"
-        ) from error
+        raise _error(path, f"cannot store a text that is not valid Unicode: {ascii(error.object)[:60]}") from error
 
 
 def _cause(error: FileError) -> str:

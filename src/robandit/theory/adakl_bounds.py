@@ -31,11 +31,7 @@ EXTRA = 1.25  # the first round of an arm, and the rounds after an event of smal
 
 
 def width_constant(eps: float) -> float:
-    """Return B: an index exceeds the mean of its arm by at most ``B u^(1/p) (L/n)^q``, except with a small probability.
-
-    >>> round(width_constant(1.0), 4), round(width_constant(0.5), 4)
-    (7.9283, 6.1041)
-    """
+    """Return B: an index exceeds the mean of its arm by at most ``B u^(1/p) (L/n)^q``, except with a small probability."""
     q = eps / (1.0 + eps)
     return float(SPREAD * BASE**q + TAIL**q)
 

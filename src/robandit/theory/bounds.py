@@ -63,7 +63,6 @@ class RegretBound:
         return ranked[0][1] if ranked else None
 
     def __str__(self) -> str:
-        """A short table."""
         numbers = [f"T = {self.horizon:,}", f"{self.problem.arms} arms"]
         numbers += [f"eps = {self.eps:.4g}"] if self.eps is not None else []
         numbers += [f"moment {self.moment:.4g}"] if self.moment is not None else []
@@ -131,8 +130,8 @@ def regret_bound(policy: Policy, problem: Problem, horizon: int, *, eps: float |
         eps = order(eps, owner="regret_bound")
     if not problem.independent:
         raise NotApplicable(
-            f"the rewards of {problem!r} depend on the time, but bounds require independent draws from fixed laws; for the bounds "
-            f"of its laws pass Problem(problem.laws{', minimize=True' * problem.minimize})"
+            f"the rewards of {problem!r} depend on the time or come late, but bounds require independent draws from fixed laws, "
+            f"known at once; for the bounds of its laws pass Problem(problem.laws{', minimize=True' * problem.minimize})"
         )
     if (formula := FORMULAS.get(policy.tag())) is None:
         raise NotApplicable(_why_not(policy))

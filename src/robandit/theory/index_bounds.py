@@ -91,9 +91,6 @@ def few_rewards(arms: int, horizon: int, eps: float) -> float:
     of at most C N^-eps (n/l)^eps / 12, with C = 1 for N = 1 and C = 2 otherwise. The median is low only if half of the blocks are.
     These probabilities are summed over n and t, with pulls a to 1.25 a counted as if t were a. The term for n = 1 is of order
     (log t)^-eps, so the sum outgrows every power of log T. A logarithmic rate needs 2 + 32 log T rewards of each arm at the start.
-
-    >>> few_rewards(arms=2, horizon=10_000, eps=1.0)
-    76.2
     """
     from scipy.special import betainc  # scipy.stats.binom has the same values, and takes 0.8 s to import
 

@@ -82,7 +82,6 @@ class Rate:
     policy: Policy
 
     def __repr__(self) -> str:
-        """The formulas."""
         facts = self.policy.facts
         return f"<Rate of {self.policy.name}: {facts.instance or 'none'}; worst case {facts.worst or 'none'}>"
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from robandit.estimators.likelihood import row_bounds
 from robandit.kernel.types import Floats
-from robandit.verify.figure import Cases, row_of
 from robandit.verify.interval_arithmetic import sure
-from robandit.verify.statement import Effort, Evidence, Statement, Track, arithmetic, finding, number, silent
+from robandit.verify.statement import Effort, Evidence, Statement, Track, arithmetic, finding, number, row_of, silent
 
 Width = Callable[[Floats, Floats, Floats, float], Floats]
 SIZES = (1, 2, 3, 10, 100)
@@ -103,12 +102,10 @@ def run(effort: Effort, track: Track = silent, *, width: Width = width) -> Evide
                 f"the bound is {number(closed)} M.",
             ).at_most(1e-12),
         ),
-        figure=Cases(
-            rows=[row_of(sure(each.ratio), case=kind, series="largest", limit=1.0) for kind, each in worst.items()],
-            x_title="(U - m) / (sqrt(2 v a) + (M - m) a)",
-        ),
+        rows=[row_of(sure(each.ratio), case=kind, series="largest", limit=1.0) for kind, each in worst.items()],
+        title="(U - m) / (sqrt(2 v a) + (M - m) a)",
         caption="The excess of the likelihood bound over the mean, divided by the width of Lemma A: the largest sample of each "
-        "shape. It must be at most 1 (black).",
+        "shape. It must be at most 1.",
     )
 
 

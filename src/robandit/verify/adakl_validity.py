@@ -15,7 +15,6 @@ from robandit.intervals import Interval
 from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.verify import drawn_samples as drawn
-from robandit.verify.figure import Cases
 from robandit.verify.interval_arithmetic import joint_confidence, largest, smallest
 from robandit.verify.lemma_2 import FITTING, SKEWED
 from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, finding, silent
@@ -62,9 +61,10 @@ def run(
         f"{len(SKEWED)} that do not, delta = exp(-L) = {drawn.listed(drawn.DELTAS)}, threshold from the second sample: "
         f"{drawn.joint_text(count, confidence)}.",
         findings=_findings(cases, effort, confidence),
-        figure=Cases(rows=drawn.worst_rows(every, 1.0), x_title="failure rate / delta"),
+        rows=drawn.worst_rows(every, 1.0),
+        title="failure rate / delta",
         caption="The share of samples whose index is below the mean, divided by delta, at the size where it is largest. Lemma B "
-        "allows 1 (black). Only laws that violate the assumption are above it.",
+        "allows 1. Only laws that violate the assumption are above it.",
     )
 
 

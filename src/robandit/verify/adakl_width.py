@@ -16,7 +16,6 @@ from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.theory.adakl_bounds import BASE, EXTRA, SPREAD, TAIL, width_constant
 from robandit.verify import drawn_samples as drawn
-from robandit.verify.figure import Cases
 from robandit.verify.interval_arithmetic import joint_confidence, largest
 from robandit.verify.regret import standard_cases
 from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, number, silent
@@ -79,12 +78,10 @@ def run(
             _gaps(),
             *_arithmetic(),
         ),
-        figure=Cases(
-            rows=drawn.worst_rows(ratios, 1.0),
-            x_title="(index - mean) / (B u^(1/p) (L/n)^q)",
-        ),
+        rows=drawn.worst_rows(ratios, 1.0),
+        title="(index - mean) / (B u^(1/p) (L/n)^q)",
         caption="The index minus the mean, over its bound in Lemma F, that is exceeded with probability 4 delta, at the size where "
-        "it is largest. It must be below 1 (black).",
+        "it is largest. It must be below 1.",
     )
 
 

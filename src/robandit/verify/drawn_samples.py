@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from robandit.estimators.formulas.threshold import C
 from robandit.estimators.threshold import row_thresholds
-from robandit.intervals import Interval, share
+from robandit.intervals import Interval, quantile_interval, share
 from robandit.kernel.types import Floats
 from robandit.laws import Law, Pareto, StudentT, ZeroInflated, two_point
-from robandit.verify.figure import Row, row_of
 from robandit.verify.interval_arithmetic import divided
-from robandit.verify.statement import Effort, Finding, finding
+from robandit.verify.statement import Effort, Finding, Row, finding, row_of
 from robandit.wording import joined
 
 TAILS = (1.2, 1.5, 2.5)
@@ -35,7 +34,7 @@ POSITIVE = {f"Pareto {tail}": Pareto(tail=tail) for tail in TAILS}
 LAWS: dict[str, Law] = {**NONPOSITIVE, **POSITIVE}
 DELTAS = (0.1, 0.01)
 LOST = 1e300
-"""The result of a trial without a threshold. It exceeds every bound but is finite, as figures and JSON require."""
+"""The result of a trial without a threshold. It exceeds every bound but is finite, as JSON requires."""
 BLOCK = 2**20  # values in memory at once
 
 
@@ -122,25 +121,15 @@ def failure_rate(failures: int, trials: int, allowed: float, confidence: float) 
 
 
 def quantile(values: Sequence[float] | Floats, share: float, confidence: float = 0.99) -> Interval:
-    """Estimate a quantile from independent values, with an exact confidence interval.
-
-    The ends of the interval are sample values. The number of values below the quantile is binomial, which determines the ends.
-
-    >>> quantile(range(1000), 0.5)
-    Interval(measured=500.0, low=458.0, high=541.0)
-    """
-    from scipy.special import bdtrik
-
-    ordered = np.sort(np.asarray(values, dtype=np.float64)).tolist()
-    n = len(ordered)
-    tail = (1.0 - confidence) / 2.0
-    low, high = (int(np.ceil(bdtrik(p, n, share))) for p in (tail, 1.0 - tail))
-    ends = ordered[low - 1] if low >= 1 else -math.inf, ordered[high] if high < n else math.inf
-    return Interval(ordered[min(int(n * share), n - 1)], *ends)
+    """Estimate a quantile from independent values, with an exact confidence interval, which may be infinite."""
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    low, high = quantile_interval(ordered, share, confidence)
+    middle = float(ordered[min(int(len(ordered) * share), len(ordered) - 1)])
+    return Interval(middle, -math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high)
 
 
 def worst_rows(cases: Iterable[tuple[str, float, Interval]], limit: float) -> list[Row]:
-    """Return the rows of a figure from (law, delta, interval), with the largest interval for each law and delta."""
+    """Return the rows of a table from (law, delta, interval), with the largest interval for each law and delta."""
     worst: dict[tuple[str, float], Interval] = {}
     for law, delta, interval in cases:
         worst[law, delta] = max(worst.get((law, delta), interval), interval)

@@ -15,10 +15,9 @@ from robandit.kernel.types import Floats
 from robandit.policies import Policy
 from robandit.problems import Problem
 from robandit.theory.lower_bounds import PairBound
-from robandit.verify.figure import Curves, row_of
-from robandit.verify.interval_arithmetic import divided, joint_confidence, largest, slope, slope_weights, smallest
+from robandit.verify.interval_arithmetic import divided, joint_confidence, largest, slope, slope_weights, smallest, sure
 from robandit.verify.regret import play
-from robandit.verify.statement import Effort, Finding, Track, finding
+from robandit.verify.statement import Effort, Finding, Row, Track, finding, row_of
 
 Setting = TypeVar("Setting")
 
@@ -144,13 +143,9 @@ def exponent_of_optimum(bounds: Sequence[PairBound], x: Sequence[float], claim: 
     return finding(claim, fitted, note).between(exponent - tolerance, exponent + tolerance)
 
 
-def figure(runs: Sequence[OnPair], x: Callable[[PairBound], float], x_title: str) -> Curves:
-    """Return the figure of all policies over x, with the bound and the optimum as limits."""
+def rows(runs: Sequence[OnPair], x: Callable[[PairBound], float], title: str) -> list[Row]:
+    """Return a row per policy and x, with the theorem's bound as the limit, and a row for the best policy for each pair."""
     bounds = {x(run.setting): run.setting for run in runs}
-    return Curves(
-        rows=[row_of(r.regret, "y", x=x(r.setting), series=label(r.policy)) for r in runs if r.regret.measured > 0.0],
-        limits=[{"x": at, "y": bound.optimum(), "series": "(best for the pair)"} for at, bound in bounds.items()]
-        + [{"x": at, "y": bound.value, "series": "(lower bound)"} for at, bound in bounds.items()],
-        x_title=x_title,
-        y_title="larger normalised regret",
-    )
+    cases = [(x(run.setting), label(run.policy), run.regret, run.setting.value) for run in runs]
+    cases += [(at, "(best for the pair)", sure(bound.optimum()), bound.value) for at, bound in bounds.items()]
+    return [row_of(regret, case=f"{title} = {at:,g}", series=name, limit=limit) for at, name, regret, limit in cases]

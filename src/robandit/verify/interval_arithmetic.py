@@ -20,9 +20,6 @@ def largest(intervals: Iterable[Interval]) -> Interval:
     """Return an interval for the largest of several numbers: the largest of each end. It has their joint confidence.
 
     The interval with the highest upper end is not enough: it may cross a limit while another interval lies entirely above it.
-
-    >>> largest([Interval(1.0, 0.5, 3.0), Interval(1.5, 1.2, 2.0)])
-    Interval(measured=1.5, low=1.2, high=3.0)
     """
     return Interval(*(max(column) for column in zip(*intervals, strict=True)))
 

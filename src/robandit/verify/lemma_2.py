@@ -16,7 +16,6 @@ from robandit.intervals import Interval
 from robandit.kernel.types import Floats
 from robandit.laws import Discrete, Gaussian, Law, Pareto, StudentT, two_point
 from robandit.verify import drawn_samples as drawn
-from robandit.verify.figure import Cases
 from robandit.verify.interval_arithmetic import joint_confidence, largest, smallest
 from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, number, silent
 
@@ -83,12 +82,10 @@ def run(
         f"{len(SKEWED) + len(MILD)} that do not, delta {drawn.listed(drawn.DELTAS)}, threshold from the second sample: "
         f"{drawn.joint_text(len(every), confidence)}.",
         findings=_findings(cases, confidence),
-        figure=Cases(
-            rows=drawn.worst_rows(((case.law, case.delta, case.constant(confidence)) for case in every), TEN),
-            x_title="constant needed in place of 10",
-        ),
+        rows=drawn.worst_rows(((case.law, case.delta, case.constant(confidence)) for case in every), TEN),
+        title="constant needed in place of 10",
         caption="The constant with which mean <= trimmed mean + sqrt(2 V L/N) + constant M L/N fails with probability 2 delta, at "
-        "the size N where it is largest, with its interval. Lemma 2 has 10 (black). Only laws that violate the assumption "
+        "the size N where it is largest, with its interval. Lemma 2 has 10. Only laws that violate the assumption "
         "are above it.",
     )
 

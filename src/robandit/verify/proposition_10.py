@@ -14,9 +14,8 @@ from robandit.intervals import Interval
 from robandit.kernel.types import Floats, Ints
 from robandit.laws import Pareto, two_point
 from robandit.verify import drawn_samples as drawn
-from robandit.verify.figure import Curves, row_of
 from robandit.verify.interval_arithmetic import joint_confidence, largest
-from robandit.verify.statement import Effort, Evidence, Statement, Track, finding, number, silent
+from robandit.verify.statement import Effort, Evidence, Statement, Track, finding, number, row_of, silent
 
 ETA = 1e-16  # the paper's start, "the tolerance of many languages"
 SIZE = 256
@@ -91,17 +90,12 @@ def run(effort: Effort, track: Track = silent, *, search: Search = doubling) -> 
         ran=f"{trials:,} samples of {SIZE} values from {len(drawn.LAWS)} laws, tau = {drawn.listed(taus)}, eta = 1e-16: "
         f"{drawn.joint_text(len(jobs), confidence)}. Then {SAMPLES} samples at each of {len(powers) + 2} scales.",
         findings=findings,
-        figure=Curves(
-            rows=[
-                row_of(Interval(float(np.median(ratios)), min(ratios), max(ratios)), "y", x=power, series=name)
-                for name, every in (("from 1e-16", fixed), ("from the smallest |x'|", relative))
-                for power, ratios in zip(powers, every, strict=False)  # excludes the two extreme scales
-            ],
-            limits=[{"x": k, "y": y, "series": f"{y:.0f} M"} for y in (1.0, 2.0) for k in (powers[0], powers[-1])],
-            x_title="scale of the data, as a power of ten",
-            y_title="result / M",
-            log_x=False,
-        ),
+        rows=[
+            row_of(Interval(float(np.median(ratios)), min(ratios), max(ratios)), case=f"scale 1e{power}", series=name)
+            for name, every in (("from 1e-16", fixed), ("from the smallest |x'|", relative))
+            for power, ratios in zip(powers, every, strict=False)  # excludes the two extreme scales
+        ],
+        title="result / M",
         caption=f"Algorithm 2's result over the exact root, median of {SAMPLES} samples with their range (Pareto 1.5, tau = 2). "
         "With an absolute start the result depends on the unit of the rewards; from the smallest |x'| it does not.",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -17,7 +17,6 @@ from robandit.estimators.formulas.threshold import C
 from robandit.kernel.types import Floats
 from robandit.laws import Pareto, ZeroInflated
 from robandit.verify.drawn_samples import always, clipped
-from robandit.verify.figure import Curves, Row
 from robandit.verify.proposition_10 import ETA, doubling
 from robandit.verify.statement import Effort, Evidence, Statement, Track, finding, number, silent
 
@@ -101,14 +100,6 @@ def run(effort: Effort, track: Track = silent, *, solve: Solver = trimming_thres
         f"next to and between all of its corners ({exact:,} samples in exact fractions). {len(tally.rejected):,} samples with "
         f"too few non-zero values. {runs} runs of Algorithm 1's forced exploration with 1 to 5 arms for each version of its guard.",
         findings=findings,
-        figure=Curves(
-            rows=list(_curves(effort, solve)),
-            limits=[{"x": x, "y": 1.0, "series": "c L"} for x in (0.03, 30.0)],
-            x_title="M, in units of the root (of the smallest value, if there is no root)",
-            y_title="F(M) / (c L)",
-        ),
-        caption="F(M) = sum of min((x/M)^2, 1) for four samples. It equals the number m of non-zero values up to the smallest of "
-        "them and decreases from there. With m > c L it crosses c L once; for the sample with m < c L it stays below c L.",
     )
 
 
@@ -236,22 +227,6 @@ def _first_request(guard: float, run: int, effort: Effort) -> Request:
                 return Request(tau, m > C * level, abs(float(index)))
         min(times, key=len).append(tau)
     raise AssertionError(f"with the guard {guard} no root is requested in {rounds} rounds")
-
-
-def _curves(effort: Effort, solve: Solver) -> Iterator[Row]:
-    rng = np.random.default_rng(effort.stream(9, 0, 0))
-    a = C * math.log(8.0)
-    samples = {
-        "Pareto 1.2, m = 100": 1.0 + rng.pareto(1.2, 100),
-        "Pareto 0.5, m = 20": 1.0 + rng.pareto(0.5, 20),
-        "all equal, m = 40": np.ones(40),
-        "Pareto 1.2, m = 8": 1.0 + rng.pareto(1.2, 8),
-    }
-    for name, x in samples.items():
-        unit = float(solve(x, 0.125)) if len(x) > a else float(x.min())
-        points = np.geomspace(0.03, 30.0, 61)
-        for point, value in zip(points, _values(x, points * unit), strict=True):
-            yield {"x": float(point), "y": float(value / a), "series": name}
 
 
 STATEMENT = Statement(

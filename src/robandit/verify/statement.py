@@ -15,13 +15,15 @@ import numpy as np
 from robandit.intervals import Interval
 from robandit.policies.base import Policy
 from robandit.validation import finite, flag, instance, integer, invalid, items_of, text
-from robandit.verify.figure import Figure
 from robandit.verify.interval_arithmetic import sure
 
 Verdict = Literal["holds", "fails", "inconclusive"]
 Item = TypeVar("Item")
 Track = Callable[[Sequence[Any]], Iterator[Any]]
 """A function that yields the items one by one and shows the progress."""
+
+Row = dict[str, Any]
+"""A measured case: case and, if there are several, series; x with low and high if measured, and limit if predicted."""
 
 ARITHMETIC = "arithmetic: "
 
@@ -81,7 +83,6 @@ class Finding:
     """A sentence that is printed next to the statement's verdict if this claim holds."""
 
     def __post_init__(self) -> None:
-        """Reject NaN and contradictory numbers."""
         object.__setattr__(self, "claim", text(self.claim, "claim"))
         for name in ("measured", "low", "high", "least", "most"):
             object.__setattr__(self, name, _real(getattr(self, name), name))
@@ -164,6 +165,15 @@ def arithmetic(claim: str, value: float, note: str = "") -> Finding:
     return replace(finding(ARITHMETIC + claim, value, note), must=False)
 
 
+def row_of(interval: Interval, **labels: Any) -> Row:
+    """Return the row of a measured number."""
+    return {**labels, "x": interval.measured, "low": interval.low, "high": interval.high}
+
+
+def _finite(row: Row) -> Row:
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+
+
 def number(value: float) -> str:
     """Format a number with three or four significant digits."""
     if value == 0.0 or not math.isfinite(value):
@@ -180,8 +190,11 @@ class Evidence:
     ran: str
     """A description of the experiments, in one or two sentences with the numbers."""
     findings: tuple[Finding, ...]
-    figure: Figure
-    caption: str
+    rows: Sequence[Row] = ()
+    """The measured cases behind the findings."""
+    title: str = ""
+    """The name of the number x of these cases."""
+    caption: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +249,8 @@ class Outcome:
             "ran": self.ran.ran,
             "seconds": round(self.seconds, 3),
             "findings": [f.to_dict() for f in self.ran.findings],
-            "figure": self.ran.figure.to_dict(),
+            "rows": [_finite(row) for row in self.ran.rows],
+            "title": self.ran.title,
             "caption": self.ran.caption,
         }
 

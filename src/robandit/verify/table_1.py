@@ -21,9 +21,8 @@ from robandit.problems import Problem, student_t
 from robandit.simulate.simulation import simulate
 from robandit.theory.divergence import klinf
 from robandit.theory.rates import rate
-from robandit.verify.figure import Cases, Row, row_of
 from robandit.verify.interval_arithmetic import divided, joint_confidence, largest, shifted, slope, slope_weights
-from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, finding, number, silent
+from robandit.verify.statement import Effort, Evidence, Finding, Row, Statement, Track, finding, number, row_of, silent
 
 GAPS = (1.0, math.sqrt(2.0), 2.0)  # all with the first scale
 SCALES = (0.5, math.sqrt(0.5), 1.0)  # all with the last gap
@@ -57,7 +56,6 @@ class Exponent(NamedTuple):
     printed: float
 
     def __str__(self) -> str:
-        """Both exponents, formatted."""
         measured = "not measured, close to uniform play" if self.measured is None else number(self.measured.measured)
         return f"{self.of}: {measured} (rate {number(self.printed)})"
 
@@ -123,11 +121,12 @@ def run(effort: Effort, track: Track = silent, *, rows: Sequence[Policy] | None 
             *limits,
             *_missing(rows, regret, marks, confidence),
         ),
-        figure=Cases(rows=_rows(measured), x_title="exponent of regret (tick: of the rate)"),
+        rows=_rows(measured),
+        title="exponent of regret",
         caption="Regret as a power of T, 1/gap and u: the measured exponent with its nominal confidence interval, and the exponent "
-        "of the table's rate over the same values (tick). A row without a point was still close to uniform play. A row without a "
-        "tick has a rate that grows faster than T. Rates are upper bounds for large T: a point left of its tick agrees with "
-        "them, and a point to the right may still agree for larger T.",
+        "of the table's rate over the same values (limit). A row without a number was still close to uniform play. A row without a "
+        "limit has a rate that grows faster than T. Rates are upper bounds for large T: a number below its limit agrees with "
+        "them, and one above it may still agree for larger T.",
     )
 
 

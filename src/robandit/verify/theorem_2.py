@@ -38,9 +38,10 @@ def run(
             hard.growth(light, _ratio, 0.25, pays),
             _fixed_horizon(),
         ),
-        figure=hard.figure(light, _ratio, "u'/u"),
-        caption="The larger of R/(uT)^(1/2) and R/(u'T)^(1/2) of each policy on the pairs with eps = 1. Dashed: the best policy "
-        "for that pair, and the theorem's bound.",
+        rows=hard.rows(light, _ratio, "u'/u"),
+        title="larger normalised regret",
+        caption="The larger of R/(uT)^(1/2) and R/(u'T)^(1/2) of each policy on the pairs with eps = 1. Limit: the "
+        "theorem's bound.",
     )
 
 

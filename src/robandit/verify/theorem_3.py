@@ -30,9 +30,10 @@ def run(
             hard.growth(runs, _horizon, bounds[0].exponent, pays),
             _constant(),
         ),
-        figure=hard.figure(runs, _horizon, "T"),
-        caption="The larger of R/T^(1/2) (first problem) and R/T^(3/4) (second) of each policy. Dashed: the best policy for that "
-        "pair, and the theorem's bound.",
+        rows=hard.rows(runs, _horizon, "T"),
+        title="larger normalised regret",
+        caption="The larger of R/T^(1/2) (first problem) and R/T^(3/4) (second) of each policy. Limit: the theorem's "
+        "bound.",
     )
 
 

@@ -13,10 +13,20 @@ from robandit.kernel.types import Floats
 from robandit.policies import Policy
 from robandit.problems import Problem, hard_gap, lower_bound_family
 from robandit.theory.lower_bounds import minimax_constant, minimax_lower_bound
-from robandit.verify.figure import Cases, row_of
 from robandit.verify.hard_problems import Played, fit_exponent, label, play_all, smallest_ratio
 from robandit.verify.interval_arithmetic import divided, slope, smallest
-from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, silent
+from robandit.verify.statement import (
+    Effort,
+    Evidence,
+    Finding,
+    Row,
+    Statement,
+    Track,
+    arithmetic,
+    finding,
+    row_of,
+    silent,
+)
 
 POLICIES: tuple[Policy, ...] = (
     *(library.AdaRUCB(), library.AdaKLUCB(), library.UCB1(), library.ForceMoM(), library.RobustMOSS()),
@@ -91,9 +101,10 @@ def run(
             _best(runs, max(orders)),
             _bretagnolle_huber(),
         ),
-        figure=_figure(runs),
+        rows=_rows(runs),
+        title="largest regret over the bound",
         caption="The largest regret of each policy over the family's problems, divided by the bound, in the case where this ratio "
-        "is smallest. No policy may lie left of the black mark. At the hard gap an arm pays once in several horizons, so there "
+        "is smallest. No policy may be below the limit. At the hard gap an arm pays once in several horizons, so there "
         "is almost nothing to learn, and most policies play almost uniformly.",
     )
 
@@ -206,12 +217,12 @@ def _bretagnolle_huber() -> Finding:
     ).between(0.5, 1.0 - 1e-9, misprints=("26",))
 
 
-def _figure(runs: Sequence[OnFamily]) -> Cases:
+def _rows(runs: Sequence[OnFamily]) -> list[Row]:
     rows = []
     for policy in dict.fromkeys(run.policy for run in runs):
         nearest = min((r for r in runs if r.policy == policy), key=lambda r: r.regret.measured / r.setting.bound)
         rows.append(row_of(divided(nearest.regret, nearest.setting.bound), case=label(policy), limit=1.0))
-    return Cases(rows=rows, x_title="largest regret over the bound")
+    return rows
 
 
 STATEMENT = Statement(

@@ -14,9 +14,20 @@ from robandit.intervals import Interval
 from robandit.kernel.types import Floats
 from robandit.laws import Law, Pareto
 from robandit.verify import drawn_samples as drawn
-from robandit.verify.figure import Cases, Row, row_of
 from robandit.verify.interval_arithmetic import joint_confidence, largest
-from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, number, silent
+from robandit.verify.statement import (
+    Effort,
+    Evidence,
+    Finding,
+    Row,
+    Statement,
+    Track,
+    arithmetic,
+    finding,
+    number,
+    row_of,
+    silent,
+)
 
 LOW, FOUR = 3.0, 4.0  # another c > 2, and the c that would match the printed guard
 CONSTANTS = (C, LOW, FOUR)
@@ -78,9 +89,10 @@ def run(effort: Effort, track: Track = silent, *, thresholds: Thresholds = drawn
         ran=f"{trials:,} samples of {drawn.listed(sizes)} values from {len(drawn.LAWS)} laws, delta {drawn.listed(drawn.DELTAS)}, "
         f"c = {drawn.listed(CONSTANTS)}: {drawn.joint_text(len(cases), confidence)}.",
         findings=_findings(cases, sizes, confidence),
-        figure=Cases(rows=_rows(cases), x_title="over its bound"),
+        rows=_rows(cases),
+        title="over its bound",
         caption=f"M and P(|X| > M) over their bounds: the median, and the range from 1% to 99% of the trials; s = {sizes[-1]:,}, "
-        "delta = 0.1, c = 5.83. Both must be below 1 (black) except with probability 2 delta.",
+        "delta = 0.1, c = 5.83. Both must be below 1 except with probability 2 delta.",
     )
 
 

@@ -18,10 +18,20 @@ from robandit.policies.base import Policy
 from robandit.problems import Problem, lower_bound_family, student_t
 from robandit.theory.adar_bounds import printed_worst_case, repaired_worst_case
 from robandit.verify.drawn_samples import always
-from robandit.verify.figure import Curves, row_of
 from robandit.verify.interval_arithmetic import divided, joint_confidence, largest, shifted, slope
 from robandit.verify.regret import Bound, Case, Measured, compare, over_bound, play, telling
-from robandit.verify.statement import Effort, Evidence, Finding, Statement, Track, arithmetic, finding, silent
+from robandit.verify.statement import (
+    Effort,
+    Evidence,
+    Finding,
+    Row,
+    Statement,
+    Track,
+    arithmetic,
+    finding,
+    row_of,
+    silent,
+)
 
 MULTIPLES = (2.0, 4.0, 8.0, 16.0)
 EPS = (1.0, 0.6, 0.3)
@@ -137,8 +147,9 @@ def run(
             _odd(policy, effort),
             *_arithmetic(),
         ),
-        figure=_figure(series, horizons),
-        caption="Mean regret at the gap where it is largest, over T, for two arms. Dashed: the repaired bound of Theorem 8 at "
+        rows=_rows(series, horizons),
+        title="regret / u^(1/(1+eps))",
+        caption="Mean regret at the gap where it is largest, over T, for two arms. Limit: the repaired bound of Theorem 8 at "
         "the same gap. Both are divided by u^(1/(1+eps)) of a law without a gap.",
     )
 
@@ -210,15 +221,18 @@ def _arithmetic() -> tuple[Finding, ...]:
     )
 
 
-def _figure(series: Sequence[_Series], horizons: Sequence[int]) -> Curves:
-    rows, limits = [], []
-    for family, regret, limit in series:
-        if family.arms == 2:
-            for j, horizon in enumerate(horizons):
-                labels = {"x": horizon, "series": f"{family.kind}, eps {family.eps:g}"}
-                rows.append(row_of(divided(mean_interval(regret[:, j]), family.size), "y", **labels))
-                limits.append({**labels, "y": limit[j] / family.size})
-    return Curves(rows=rows, limits=limits, x_title="T", y_title="regret / u^(1/(1+eps))")
+def _rows(series: Sequence[_Series], horizons: Sequence[int]) -> list[Row]:
+    return [
+        row_of(
+            divided(mean_interval(regret[:, j]), family.size),
+            case=f"{family.kind}, eps {family.eps:g}",
+            series=f"T = {horizon:,}",
+            limit=limit[j] / family.size,
+        )
+        for family, regret, limit in series
+        if family.arms == 2
+        for j, horizon in enumerate(horizons)
+    ]
 
 
 STATEMENT = Statement(

@@ -32,7 +32,7 @@ def test_tables_fit_80_columns_and_no_number_is_nan(name):
 
 def test_the_terminal_says_what_was_read_and_what_follows():
     text = printed(studies.plain())
-    assert "latency.csv: 5,502 rewards of 3 arms, negated" in text
+    assert "latency.csv: 5,502 rewards of 3 arms" in text
     assert "3 bad rows: line 17: the reward is 'n/a'" in text
     assert re.search(r"heavy +4,000 +0 +-4\.\d+ +-\d+.* to -\d", text)
     assert "Heavy tails: the variance of 1 of 3 arms is likely infinite." in text

@@ -12,6 +12,7 @@ from scipy import stats
 import robandit as rb
 from helpers.amount import amount
 from helpers.driving import Live, Plain
+from helpers.invalid import raises
 from helpers.rewards import HARD, KINDS
 from references.slow_adakl_ucb import SlowAdaKLUCB
 from robandit.errors import InvalidInput
@@ -247,7 +248,7 @@ def test_coverage_fails_where_the_assumption_does():
 
 @pytest.mark.parametrize("pulls", ["triple", 2, None])
 def test_other_pulls_are_rejected(pulls):
-    with pytest.raises(InvalidInput, match=f"AdaKLProved: pulls = {pulls!r} must be one of 'double', 'single'"):
+    with raises(InvalidInput, parameter="pulls", rule="one of 'double', 'single'"):
         AdaKLProved(pulls=pulls)
 
 

@@ -205,6 +205,7 @@ def test_late_and_lost_rewards():
     """The clock counts pulls, the bounds count rewards; a lost pull counts only for the clock."""
     run, slow = Plain(AdaKLUCB(), 2), SlowAdaptive(2)
     rng = np.random.default_rng(8)
+    run.follow_0_2()
     marks = [run.issue(0) for _ in range(40)]
     slow.rounds += 40
     slow.made[0] += 40

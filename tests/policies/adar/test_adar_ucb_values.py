@@ -169,6 +169,7 @@ def test_the_guard_itself_is_not_enough():
         g for g in (12 / level, math.nextafter(12 / level, 0), math.nextafter(12 / level, 9)) if g * level == 12
     )
     live = Live(AdaRUCB(c=1.0, guard=guard), 2, 2000)
+    live.follow_0_2()  # rewards below have no pull
     for arm, count in ((0, 12), (1, 13)):
         for _ in range(count):
             live.late(arm, -1.0 + 1e6 * arm, IN_X)

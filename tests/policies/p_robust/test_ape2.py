@@ -9,6 +9,7 @@ from scipy import stats
 
 import robandit as rb
 from helpers.driving import Live, seeded
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_p_robust import SlowAPE2
 from robandit.errors import InvalidInput
@@ -113,18 +114,15 @@ def test_every_perturbation_learns():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("parameters", "name", "rule"),
     [
-        ({"eps": -0.5}, "APE2: eps = -0.5 must be"),
-        ({"eps": 1e-17}, "APE2: eps = 1e-17 must be"),
-        ({"c": math.nan}, "APE2: c = nan must be"),
-        ({"c": 0.0}, "APE2: c = 0.0 must be"),
-        (
-            {"perturbation": "normal"},
-            "perturbation = 'normal' must be one of 'weibull', 'gamma', 'gev', 'pareto', 'frechet'",
-        ),
+        ({"eps": -0.5}, "eps", "a number with 0 < eps <= 1"),
+        ({"eps": 1e-17}, "eps", "a number with 0 < eps <= 1"),
+        ({"c": math.nan}, "c", "a finite number > 1e-150 and < 1e+150"),
+        ({"c": 0.0}, "c", "a finite number > 1e-150 and < 1e+150"),
+        ({"perturbation": "normal"}, "perturbation", "one of 'weibull', 'gamma', 'gev', 'pareto', 'frechet'"),
     ],
 )
-def test_invalid_parameters(parameters, message):
-    with pytest.raises(InvalidInput, match=message):
+def test_invalid_parameters(parameters, name, rule):
+    with raises(InvalidInput, parameter=name, rule=rule):
         APE2(**parameters)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.driving import Live, seeded
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_p_robust import SlowMRAPE
 from robandit.errors import InvalidInput
@@ -63,15 +64,15 @@ def test_ties_go_to_the_fewest_pulls():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("parameters", "name", "rule"),
     [
-        ({"eps": True}, "MRAPE: eps = True must be"),
-        ({"eps": 1e-17}, "MRAPE: eps = 1e-17 must be"),
-        ({"c": -1.0}, "MRAPE: c = -1.0 must be"),
-        ({"c": 1e-200}, "MRAPE: c = 1e-200 must be"),
-        ({"horizon": -5}, "MRAPE: horizon = -5 must be"),
+        ({"eps": True}, "eps", "a number with 0 < eps <= 1"),
+        ({"eps": 1e-17}, "eps", "a number with 0 < eps <= 1"),
+        ({"c": -1.0}, "c", "a finite number > 1e-150 and < 1e+150"),
+        ({"c": 1e-200}, "c", "a finite number > 1e-150 and < 1e+150"),
+        ({"horizon": -5}, "horizon", "an integer from 1 to 2^53"),
     ],
 )
-def test_invalid_parameters(parameters, message):
-    with pytest.raises(InvalidInput, match=message):
+def test_invalid_parameters(parameters, name, rule):
+    with raises(InvalidInput, parameter=name, rule=rule):
         MRAPE(**parameters)

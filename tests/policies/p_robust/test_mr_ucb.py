@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from helpers.driving import Live
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_p_robust import SlowMRUCB
 from robandit.errors import InvalidInput
@@ -64,6 +65,7 @@ def test_scaled_rewards_and_scales_change_nothing():
 
 def test_late_rewards():
     live = Live(MRUCB(eps=1.0, horizon=100), 3)
+    live.follow_0_2()
     marks = [(arm := live.ask(), live.issue(arm)) for _ in range(5)]
     assert [arm for arm, _ in marks] == [0, 1, 2, 0, 1]
     live.forget(2, marks[2][1])
@@ -78,18 +80,18 @@ def test_late_rewards():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("parameters", "name", "rule"),
     [
-        ({"eps": 0.0}, "MRUCB: eps = 0.0 must be"),
-        ({"eps": 1.5}, "MRUCB: eps = 1.5 must be"),
-        ({"eps": 1e-17}, "MRUCB: eps = 1e-17 must be"),
-        ({"c": 0.0}, "MRUCB: c = 0.0 must be"),
-        ({"c": 1e200}, "MRUCB: c = 1e\\+200 must be"),
-        ({"c_est": -1.0}, "MRUCB: c_est = -1.0 must be"),
-        ({"horizon": 0}, "MRUCB: horizon = 0 must be"),
-        ({"horizon": 10.0}, "MRUCB: horizon = 10.0 must be"),
+        ({"eps": 0.0}, "eps", "a number with 0 < eps <= 1"),
+        ({"eps": 1.5}, "eps", "a number with 0 < eps <= 1"),
+        ({"eps": 1e-17}, "eps", "a number with 0 < eps <= 1"),
+        ({"c": 0.0}, "c", "a finite number > 1e-150 and < 1e+150"),
+        ({"c": 1e200}, "c", "a finite number > 1e-150 and < 1e+150"),
+        ({"c_est": -1.0}, "c_est", "a finite number > 1e-150 and < 1e+150"),
+        ({"horizon": 0}, "horizon", "an integer from 1 to 2^53"),
+        ({"horizon": 10.0}, "horizon", "an integer from 1 to 2^53"),
     ],
 )
-def test_invalid_parameters(parameters, message):
-    with pytest.raises(InvalidInput, match=message):
+def test_invalid_parameters(parameters, name, rule):
+    with raises(InvalidInput, parameter=name, rule=rule):
         MRUCB(**parameters)

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from helpers.amount import amount
 from robandit.policies.p_robust.ape2 import APE2, KINDS
 from robandit.policies.p_robust.mr_ape import MRAPE
-from robandit.policies.p_robust.winning_chance import winning_chance
+from robandit.policies.p_robust.perturbed import winning_chance
 
 ALPHA, SIZE = 4.0, 1.5
 LAWS = {

@@ -5,9 +5,10 @@ from itertools import pairwise
 
 import pytest
 
-from robandit import RUCBLT
+from helpers.invalid import raises
+from robandit import RUCBLT, RUCBMoM
 from robandit.errors import InvalidInput
-from robandit.policies.r_ucb.growth import check_decay, decay, decay_number, growth, growth_kind, steepest
+from robandit.policies.r_ucb.growth import decay, decay_number, growth, growth_kind, steepest
 
 WORDS = ["log", "log_squared", "log_log", "corollary"]
 
@@ -58,14 +59,12 @@ def test_g():
 def test_invalid_parameters():
     for word in WORDS:
         RUCBLT(f=word)
-    with pytest.raises(
-        InvalidInput, match=r"RUCBLT: f = 'sqrt' must be one of 'log', 'log_squared', 'log_log', 'corollary'"
-    ):
+    with raises(InvalidInput, parameter="f", rule="one of 'log', 'log_squared', 'log_log', 'corollary'"):
         RUCBLT(f="sqrt")
-    check_decay("X", 0.3)
-    check_decay("X", "corollary")
+    RUCBMoM(g=0.3)
+    RUCBMoM(g="corollary")
     with pytest.raises(InvalidInput, match=r"g = 'slow' must be a finite number > 0 and < 1; or pass 'corollary'"):
-        check_decay("X", "slow")
+        RUCBMoM(g="slow")
     for wrong in (0.0, 1.0, -1.0, math.nan, None, True):
-        with pytest.raises(InvalidInput, match="g = "):
-            check_decay("X", wrong)
+        with raises(InvalidInput, parameter="g", rule="a finite number > 0 and < 1"):
+            RUCBMoM(g=wrong)

@@ -9,6 +9,7 @@ import pytest
 
 from helpers.driving import Live, Plain
 from helpers.evaluations import count_evaluations
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_robust_ucb import Slow, agree, block_median
 from robandit.errors import InvalidInput
@@ -158,9 +159,9 @@ def test_late_rewards():
 
 
 def test_invalid_parameters():
-    with pytest.raises(InvalidInput, match="RUCBMoM: f = 'sqrt' must be one of"):
+    with raises(InvalidInput, parameter="f", rule="one of 'log', 'log_squared', 'log_log', 'corollary'"):
         RUCBMoM(f="sqrt")
-    with pytest.raises(InvalidInput, match=r"RUCBMoM: g = 1\.0 must be"):
+    with raises(InvalidInput, parameter="g", rule="a finite number > 0 and < 1"):
         RUCBMoM(g=1.0)
-    with pytest.raises(InvalidInput, match=r"RUCBMoM: g = 'slow' must be .*; or pass 'corollary'"):
+    with raises(InvalidInput, parameter="g", rule="a finite number > 0 and < 1"):
         RUCBMoM(g="slow")

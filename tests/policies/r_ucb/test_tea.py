@@ -11,6 +11,7 @@ from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.duels import SlowIndexPolicy, duel, stream
 from helpers.evaluations import count_evaluations
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from robandit import RUCBLT, RUCBTEA
 from robandit.errors import InvalidInput
@@ -200,7 +201,7 @@ def test_few_arms_are_evaluated(policy, monkeypatch):
 
 @pytest.mark.parametrize("policy", [RUCBTEA, RUCBLT])
 def test_invalid_parameters(policy):
-    with pytest.raises(InvalidInput, match=f"{policy.__name__}: f = 'sqrt' must be one of 'log', 'log_squared'"):
+    with raises(InvalidInput, parameter="f", rule="one of 'log', 'log_squared', 'log_log', 'corollary'"):
         policy(f="sqrt")
 
 

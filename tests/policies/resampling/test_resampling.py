@@ -9,6 +9,7 @@ import robandit as rb
 from helpers.amount import amount
 from helpers.driving import Live, Plain, seeded
 from helpers.duels import duel
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_resampling import SlowResampling, bounds, is_rejected, lower, upper
 from robandit.errors import HorizonReached, InvalidInput, NotApplicable
@@ -258,12 +259,12 @@ def test_scale_and_shift_change_no_decision(name):
 @pytest.mark.parametrize("policy", [RMMUCB, MARS])
 @pytest.mark.parametrize("limit", [0, -5, 2.5, True, "many", None, 10**7])
 def test_limits_are_checked(policy, limit):
-    with pytest.raises(InvalidInput, match=rf"{policy.__name__}: limit = .* must be an integer from 1 to 1000000"):
+    with raises(InvalidInput, parameter="limit", rule="an integer from 1 to 1000000"):
         policy(limit=limit)
 
 
 def test_the_median_is_checked():
-    with pytest.raises(InvalidInput, match="RMMUCB: median = 'lower' must be one of 'exact', 'printed'"):
+    with raises(InvalidInput, parameter="median", rule="one of 'exact', 'printed'"):
         RMMUCB(median="lower")
 
 
@@ -297,7 +298,7 @@ def test_a_live_bandit_ends_at_the_limit():
     bandit = rb.Bandit(["a", "b"], MARS(limit=30), seed=0)
     for _ in range(30):
         bandit.update(bandit.select(), 0.5)
-    with pytest.raises(HorizonReached, match="was made for 30 pulls"):
+    with pytest.raises(HorizonReached):
         bandit.select()
-    with pytest.raises(HorizonReached, match="was made for 30 pulls"):
+    with pytest.raises(HorizonReached):
         bandit.update("a", 1.0)

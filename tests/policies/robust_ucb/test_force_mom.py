@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from helpers.amount import amount
 from helpers.driving import Live, Plain
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_force_mom import SlowForceMoM, blocks_of
 from robandit.errors import InvalidInput
@@ -283,5 +284,5 @@ def test_bookkeeping(actions, arms):
 
 @pytest.mark.parametrize("rho", [0.0, 1.0, -0.5, math.nan, math.inf, "half", None, True])
 def test_invalid_parameters(rho):
-    with pytest.raises(InvalidInput, match=r"ForceMoM: rho = .* must be a finite number > 0 and < 1"):
+    with raises(InvalidInput, parameter="rho", rule="a finite number > 0 and < 1"):
         ForceMoM(rho=rho)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import robandit as rb
 from helpers.amount import amount
 from helpers.driving import Live, Plain
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_robust_ucb import Slow
 from robandit.errors import InvalidInput, NotApplicable
@@ -185,15 +186,15 @@ def test_it_is_lazy(monkeypatch):
 def test_the_kurtosis_of_a_problem():
     policy = KurtosisUCB().informed_by(rb.problems.bernoulli(means=[0.1, 0.5]))
     assert policy.kappa == pytest.approx((1 - 3 * 0.09) / 0.09)
-    with pytest.raises(NotApplicable, match="needs kappa, which is inf"):
+    with pytest.raises(NotApplicable):
         KurtosisUCB().informed_by(rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5))
-    with pytest.raises(NotApplicable, match="needs kappa, which is inf"):
+    with pytest.raises(NotApplicable):
         KurtosisUCB().informed_by(rb.problems.negated_pareto(means=[-1.0, -2.0], tail=3.5))
 
 
 def test_invalid_parameters():
     for wrong in (0.9, math.inf, math.nan, "3"):
-        with pytest.raises(InvalidInput, match=r"KurtosisUCB: kappa = .* must be a finite number >= 1"):
+        with raises(InvalidInput, parameter="kappa", rule="a finite number >= 1 and < 1e+300"):
             KurtosisUCB(kappa=wrong)
     with pytest.raises(InvalidInput, match="cannot play without kappa"):
         KurtosisUCB().prepared(10)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from helpers.amount import amount
 from helpers.driving import Live, Plain
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_robust_ucb import Slow, agree, median_of_means, truncated
 from robandit.errors import InvalidInput
@@ -176,21 +177,18 @@ def test_late_rewards(name):
 
 
 def test_invalid_parameters():
-    for wrong, words in [
-        ({"estimator": "mean"}, "estimator = 'mean' must be one of 'truncated', 'median_of_means', 'catoni'"),
-        ({"eps": 0.0}, "eps = 0.0 must be a number with 0 < eps <= 1"),
-        ({"u": 0.0}, "u = 0.0 must be a finite number > 0"),
-        ({"estimator": "catoni", "v": -1.0}, "v = -1.0 must be a finite number > 0"),
-        ({"v": 1.0}, "v = 1.0 must be None for 'truncated'; it uses u"),
-        ({"estimator": "median_of_means", "u": 1.0}, "u = 1.0 must be None for 'median_of_means'; it uses v"),
-        ({"estimator": "catoni", "eps": 0.5}, "eps = 0.5 must be 1 for 'catoni'"),
-        ({"common_threshold": 1}, "common_threshold = 1 must be one of True, False"),
-        (
-            {"common_threshold": True, "estimator": "catoni"},
-            "common_threshold = True must be False for 'catoni'",
-        ),
+    for wrong, name, rule in [
+        ({"estimator": "mean"}, "estimator", "one of 'truncated', 'median_of_means', 'catoni'"),
+        ({"eps": 0.0}, "eps", "a number with 0 < eps <= 1"),
+        ({"u": 0.0}, "u", "a finite number > 0"),
+        ({"estimator": "catoni", "v": -1.0}, "v", "a finite number > 0"),
+        ({"v": 1.0}, "v", "None for 'truncated'"),
+        ({"estimator": "median_of_means", "u": 1.0}, "u", "None for 'median_of_means'"),
+        ({"estimator": "catoni", "eps": 0.5}, "eps", "1 for 'catoni'"),
+        ({"common_threshold": 1}, "common_threshold", "one of True, False"),
+        ({"common_threshold": True, "estimator": "catoni"}, "common_threshold", "False for 'catoni'"),
     ]:
-        with pytest.raises(InvalidInput, match=words):
+        with raises(InvalidInput, parameter=name, rule=rule):
             RobustUCB(**wrong)
     with pytest.raises(InvalidInput, match="cannot play without eps, u"):
         RobustUCB().prepared(10)

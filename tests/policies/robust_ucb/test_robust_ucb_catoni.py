@@ -8,6 +8,7 @@ import pytest
 from helpers.driving import Live, Plain
 from helpers.rewards import KINDS
 from references import slow_robust_ucb_catoni as slow
+from robandit.policies._parts.records import params_of
 from robandit.policies.robust_ucb import catoni
 from robandit.policies.robust_ucb.robust_ucb import RobustUCB
 
@@ -123,7 +124,7 @@ def test_lines_stay_above_the_index():
             t = math.exp(n / 8.0) * 0.5 if n < 100 else 5.0 * n
             s = filled(Plain(catoni_ucb(2.0), 1), [sample], 2).s
             s.arms[0, catoni.AGE] = catoni.PATIENCE  # makes a table at once
-            p = catoni.Params(2.0)
+            p = params_of(v=2.0)
             value = catoni.Catoni.index(p, s, 0, math.log(t))
             height, slope, until = catoni.Catoni.outlook(p, s, 0, math.log(t))
             assert (s.arms[0, catoni.REACH] > 0.0) == (n >= catoni.LEAST)
@@ -170,6 +171,7 @@ def test_an_outlier_hardly_moves_it_and_does_not_spoil_the_table():
 
 def test_late_rewards_count_when_they_arrive():
     live = Live(catoni_ucb(1.0), 2)
+    live.follow_0_2()
     marks = [live.issue(live.ask()) for _ in range(60)]
     assert list(live.s.pulls) == [30, 30, 60, 0]
     for arm in (1, 0):

@@ -8,6 +8,7 @@ import pytest
 import robandit as rb
 from helpers.amount import amount
 from helpers.driving import Live, Plain
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_dirichlet_sampling import SlowDirichletSampling, bonus_point, winning_probability
 from robandit.errors import InvalidInput, NotApplicable
@@ -216,21 +217,21 @@ def test_the_upper_bound():
     assert policy.informed_by(minimised).upper == pytest.approx(-1.0)
     given = DirichletSampling(bonus="bounded", upper=7.0)
     assert given.informed_by(costs) == given
-    with pytest.raises(NotApplicable, match="upper, which is inf on this problem"):
+    with pytest.raises(NotApplicable):
         policy.informed_by(rb.problems.pareto(means=[1.0, 2.0], tail=1.5))
-    with pytest.raises(InvalidInput, match="a problem"):
+    with raises(InvalidInput, parameter="problem", rule="a problem"):
         policy.informed_by("table")
     with pytest.raises(InvalidInput, match="without upper"):
         rb.Bandit(["a", "b"], policy)
 
 
 def test_parameters_are_checked():
-    with pytest.raises(InvalidInput, match="bonus"):
+    with raises(InvalidInput, parameter="bonus", rule="one of 'robust', 'bounded'"):
         DirichletSampling(bonus="quantile")
-    with pytest.raises(InvalidInput, match="it is for bonus='bounded'"):
+    with raises(InvalidInput, parameter="upper", rule="None for 'robust'"):
         DirichletSampling(upper=1.0)
     for bad in (math.inf, math.nan, "one", True):
-        with pytest.raises(InvalidInput, match="upper"):
+        with raises(InvalidInput, parameter="upper", rule="a finite number"):
             DirichletSampling(bonus="bounded", upper=bad)
 
 

@@ -10,6 +10,7 @@ from scipy.stats import chi2, t
 import robandit as rb
 from helpers.driving import Live, Plain, seeded
 from helpers.duels import stream
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_sampling import SlowGaussianTS
 from robandit import GaussianTS
@@ -218,9 +219,9 @@ def test_facts_and_rejections():
     assert GaussianTS().facts.bound
     assert not GaussianTS(alpha=0.0).facts.bound
     for wrong in (math.nan, math.inf, "x", 1e4, None):
-        with pytest.raises(InvalidInput, match=r"GaussianTS: alpha = .* must be a finite number >= -1000 and <= 1000"):
+        with raises(InvalidInput, parameter="alpha", rule="a finite number >= -1000 and <= 1000"):
             GaussianTS(alpha=wrong)
     normal = rb.Problem([rb.laws.Gaussian(mean=0.0, sd=2.0), rb.laws.Gaussian(mean=1.0, sd=2.0)])
     assert regret_bound(GaussianTS(), normal, 1000).instance == regret_bound(rb.NormalUCB(), normal, 1000).instance
-    with pytest.raises(NotApplicable, match="alpha < 0"):
+    with pytest.raises(NotApplicable):
         regret_bound(GaussianTS(alpha=0.5), normal, 1000)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import robandit as rb
 from helpers.amount import amount
 from helpers.driving import Live, Plain
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_lb_sda import SlowLBSDA
 from robandit.errors import InvalidInput
@@ -194,11 +195,11 @@ def test_the_window_notices_that_a_bad_arm_became_the_best():
 
 def test_parameters_are_checked():
     for bad in (1, 0, -3, 2.5, True, "many", 10**8):
-        with pytest.raises(InvalidInput, match="window"):
+        with raises(InvalidInput, parameter="window", rule="an integer from 2 to 10000000"):
             LBSDA(window=bad)
-    with pytest.raises(InvalidInput, match="memory"):
+    with raises(InvalidInput, parameter="memory", rule="one of 'all', 'limited'"):
         LBSDA(memory="some")
-    with pytest.raises(InvalidInput, match="a window limits it already"):
+    with raises(InvalidInput, parameter="memory", rule="'all' if there is a window"):
         LBSDA(memory="limited", window=100)
     assert LBSDA(window=100).facts.title == "LB-SDA, sliding window"
     assert LBSDA(window=100).facts.instance == ""

@@ -10,6 +10,7 @@ import robandit as rb
 from helpers.amount import amount
 from helpers.driving import Live, Plain, seeded
 from helpers.duels import stream
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_sampling import SlowMaillard
 from robandit import MaillardSampling
@@ -179,10 +180,10 @@ def test_what_it_must_know():
     assert assumption_met(MaillardSampling(scale=0.45), coins) is None
     heavy = rb.problems.negated_pareto(means=[-1.0, -2.0], tail=1.5)
     assert assumption_met(MaillardSampling(), heavy) is False
-    with pytest.raises(NotApplicable, match="MaillardSampling needs lower, which is -inf on this problem"):
+    with pytest.raises(NotApplicable):
         MaillardSampling(family="bounded").informed_by(heavy)
     constant = rb.Problem([rb.laws.Constant(1.0), rb.laws.Constant(1.0)])
-    with pytest.raises(NotApplicable, match="lower must be below upper"):
+    with pytest.raises(NotApplicable):
         MaillardSampling(family="bounded").informed_by(constant)
     wide = MaillardSampling(family="bounded", lower=-1.0, upper=3.0)
     assert rate(wide)(1e4, 3) == pytest.approx(4 * math.sqrt(3 * 1e4 * math.log(3)) + 4 * 3 * math.log(1e4))
@@ -191,13 +192,13 @@ def test_what_it_must_know():
 def test_rejections():
     with pytest.raises(InvalidInput, match="cannot play without upper"):
         MaillardSampling(family="bounded", lower=0.0).prepared(10)
-    for wrong, match in (
-        ({"family": "coins"}, "family = 'coins'"),
-        ({"scale": -1.0}, "scale = -1.0 must be a finite number > 0"),
-        ({"lower": 0.0}, "lower = 0.0 must be None for 'gaussian'"),
-        ({"family": "bounded", "lower": 1.0, "upper": 1.0}, "upper = 1.0 must be a finite number > lower = 1"),
-        ({"family": "bounded", "lower": math.nan}, "lower = nan must be a finite number"),
-        ({"family": "bounded", "scale": 3.0}, "scale = 3.0 must be omitted for 'bounded'"),
+    for wrong, name, rule in (
+        ({"family": "coins"}, "family", "one of 'gaussian', 'bounded'"),
+        ({"scale": -1.0}, "scale", "a finite number > 0"),
+        ({"lower": 0.0}, "lower", "None for 'gaussian'"),
+        ({"family": "bounded", "lower": 1.0, "upper": 1.0}, "upper", "a finite number > lower = 1"),
+        ({"family": "bounded", "lower": math.nan}, "lower", "a finite number"),
+        ({"family": "bounded", "scale": 3.0}, "scale", "omitted for 'bounded'"),
     ):
-        with pytest.raises(InvalidInput, match=match):
+        with raises(InvalidInput, parameter=name, rule=rule):
             MaillardSampling(**wrong)

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 import robandit as rb
 from helpers.amount import amount
 from helpers.driving import Live, Plain, asked, seeded
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_tinf import SlowAda2TINF, SlowAdaTINF, SlowHTINF, precise_weights
 from robandit.errors import HorizonReached, InvalidInput
 from robandit.policies import HTINF, Ada2TINF, AdaTINF, OptTINF
 from robandit.policies.tinf import ada_tinf, ftrl
-from robandit.policies.tinf.htinf import theta
+from robandit.policies.tinf.htinf import threshold_factor
 
 # --- the step -------------------------------------------------------------------------------------------------------
 
@@ -38,7 +39,7 @@ def test_printed_values():
     assert two == pytest.approx([0.70972599, 0.23473996, 0.05553406], abs=5e-9)
     values = {1.2: 0.094276336, 1.5: 0.159103585, 1.9: 0.199722957, 2.0: 0.206299474}
     for alpha, value in values.items():
-        assert theta(alpha) == pytest.approx(value, abs=1e-9)
+        assert threshold_factor(alpha - 1.0) == pytest.approx(value, abs=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [1 + 1e-12, 1.001, 1.3, 1.4999, 1.5, 1.99, 2 - 1e-9, 2 - 1e-15, 2.0])
@@ -47,7 +48,9 @@ def test_theta_keeps_its_digits(alpha):
     m.dps = 60
     a = m.mpf(alpha)
     second = (2 - 2 / a) ** (1 / (2 - a)) if alpha < 2 else m.exp(m.mpf(-1) / 2)
-    assert theta(alpha) == pytest.approx(float(min(1 - 2 ** (-(a - 1) / (2 * a - 1)), second)), rel=1e-14)
+    assert threshold_factor(alpha - 1.0) == pytest.approx(
+        float(min(1 - 2 ** (-(a - 1) / (2 * a - 1)), second)), rel=1e-14
+    )
 
 
 @pytest.mark.parametrize("a", [0.5, 0.499, 0.3, 0.01, 1e-9])
@@ -343,19 +346,19 @@ def test_shares_of_draws_are_the_probabilities():
 
 @pytest.mark.parametrize("eps", [0.0, -0.5, 1.5, math.nan, True, "half", 1e-10])
 def test_htinf_rejects_orders(eps):
-    with pytest.raises(InvalidInput, match="HTINF: eps = "):
+    with raises(InvalidInput, parameter="eps", rule="a number with 0 < eps <= 1 (and at least 1e-09)"):
         HTINF(eps=eps)
 
 
 @pytest.mark.parametrize("u", [0.0, -1.0, math.inf, math.nan, True, "1"])
 def test_htinf_rejects_bounds(u):
-    with pytest.raises(InvalidInput, match=r"HTINF: u = .* must be a finite number > 0"):
+    with raises(InvalidInput, parameter="u", rule="a finite number > 0"):
         HTINF(eps=0.5, u=u)
 
 
 @pytest.mark.parametrize("horizon", [0, -3, 2.5, True, 2**53 + 1])
 def test_ada_tinf_rejects_horizons(horizon):
-    with pytest.raises(InvalidInput, match=r"AdaTINF: horizon = .* must be an integer from 1"):
+    with raises(InvalidInput, parameter="horizon", rule="an integer from 1 to 2^53"):
         AdaTINF(horizon=horizon)
 
 
@@ -368,12 +371,6 @@ def test_missing_parameters_and_pulls_beyond_the_horizon():
     bandit.update(bandit.select(), -1.0)
     decision = bandit.decide()
     assert 0.0 < decision.propensity < 1.0
-    with pytest.raises(HorizonReached, match="was made for 2 pulls"):
+    with pytest.raises(HorizonReached):
         bandit.select()
     assert sum(row["probability"] for row in bandit.estimates()) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("alpha", [1.0, 2.1, math.nan, True, "2"])
-def test_the_order_is_checked(alpha):
-    with pytest.raises(InvalidInput, match=r"theta: alpha = .* must be a finite number > 1 and <= 2"):
-        theta(alpha)

@@ -7,6 +7,7 @@ import pytest
 
 import robandit as rb
 from helpers.driving import Live, Plain, asked, seeded
+from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_uniinf import SlowUniINF, precise_weights
 from robandit.errors import HorizonReached, InvalidInput
@@ -202,7 +203,7 @@ def test_extreme_rewards_leave_numbers():
 
 @pytest.mark.parametrize("horizon", [0, -3, 2.5, True, 2**53 + 1])
 def test_it_rejects_horizons(horizon):
-    with pytest.raises(InvalidInput, match=r"UniINF: horizon = .* must be an integer from 1"):
+    with raises(InvalidInput, parameter="horizon", rule="an integer from 1 to 2^53"):
         UniINF(horizon=horizon)
 
 
@@ -212,6 +213,6 @@ def test_missing_horizon_and_pulls_beyond_it():
     bandit = rb.Bandit(["a", "b"], UniINF(horizon=2), seed=0)
     bandit.update(bandit.select(), -1.0)
     assert 0.0 < bandit.decide().propensity < 1.0
-    with pytest.raises(HorizonReached, match="was made for 2 pulls"):
+    with pytest.raises(HorizonReached):
         bandit.select()
     assert UniINF(horizon=1).params().log_horizon > 0.0

@@ -89,7 +89,6 @@ def leaderboard(standing: Standing) -> Board:
         },
         words=("policy", "must know"),
         spare=("95 % interval", "ns/pull", "must know", "of random"),
-        about=_letters(rows),
     )
 
 
@@ -123,7 +122,6 @@ def _replayed(standing: Standing) -> Board:
         },
         words=("policy", "must know"),
         spare=("ns/pull", "must know", "of random", "worst regret"),
-        about=_letters(rows),
     )
 
 
@@ -152,11 +150,9 @@ def _marks(standing: Standing) -> list[str]:
         notes.append("* marks policies whose assumption fails on this problem.")
     if any(row["replications"] < planned for row in rows):
         notes.append("(n) means that only n replications are done.")
+    if any("horizon" in row["knows"] for row in rows):
+        notes.append("T is the horizon.")
     return notes
-
-
-def _letters(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    return {"must know": "T is the horizon."} if any("horizon" in row["knows"] for row in rows) else {}
 
 
 def _name(row: dict[str, Any], planned: int) -> str:

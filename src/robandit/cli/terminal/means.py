@@ -10,16 +10,16 @@ from robandit.cli.terminal.tables import Board
 from robandit.wording import compact, counted, percent
 
 if TYPE_CHECKING:
-    from robandit.diagnostics.means import MeanRow
+    from robandit.diagnostics.study import Mean
 
 
-def means_table(name: str, means: Sequence[MeanRow], used: int, n: int, delta: float) -> Board:
+def means_table(name: str, means: Sequence[Mean], used: int, n: int, delta: float) -> Board:
     """Return a table with one row per estimator."""
     title = f"{name}: {counted(n, 'value')}"
     if used < n:
         title += f", {used:,} of them chosen at random"
     columns = {
-        "estimator": [row.estimator for row in means],
+        "estimator": [row.name for row in means],
         "mean": [compact(row.value, 5) for row in means],
         "low": [_bound(row, row.low) for row in means],
         "high": [_bound(row, row.high) for row in means],
@@ -29,6 +29,6 @@ def means_table(name: str, means: Sequence[MeanRow], used: int, n: int, delta: f
     return Board(title, note, columns, words=("estimator", "note"))
 
 
-def _bound(row: MeanRow, bound: float) -> str:
+def _bound(row: Mean, bound: float) -> str:
     """Format a bound. One-sided intervals have an infinite end, and an estimate without bounds has none."""
     return "" if math.isinf(row.low) and math.isinf(row.high) else compact(bound, 5)

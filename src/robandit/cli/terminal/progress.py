@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from robandit.cli.terminal.guard import write_line
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.live import Live
     from rich.progress import Progress
 
@@ -21,30 +19,32 @@ SOON = 2.0  # seconds until the first line
 PAUSE = 10.0  # seconds between two lines
 
 
-class Display(ABC):
-    """Shows the current state of some work."""
+class Display:
+    """Shows the current state of some work: here as lines, in `_Bar` as a bar."""
 
-    @abstractmethod
+    def __init__(self) -> None:
+        self._next = time.monotonic() + SOON
+        self._ended = False
+
     def __call__(self, label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
         """Show the label of the work, the progress as text, and the amount done of a total (None if unknown).
 
         The last state, marked by ``end``, is always printed as a line.
         """
+        if (end and not self._ended) or time.monotonic() > self._next:
+            self._next, self._ended = time.monotonic() + PAUSE, end
+            write_line(f"{label}: {text}" if label else text, sys.stderr)
 
-    @abstractmethod
-    def below(self, part: RenderableType | None) -> None:
-        """Show something below the bar, if there is a bar."""
-
-    @abstractmethod
     def hidden(self) -> AbstractContextManager[None]:
         """Hide the bar, so that something else can be printed."""
+        return nullcontext()
 
 
 @contextmanager
 def display(label: str, *, time_left: bool = True) -> Iterator[Display]:
     """Yield the display of some work. An empty label takes no room. ``time_left`` adds the estimated time left to the bar."""
     if not sys.stderr.isatty():
-        yield _Lines()
+        yield Display()
         return
     from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
     from rich.table import Column
@@ -65,14 +65,10 @@ class _Bar(Display):
     def __init__(self, bar: Progress, label: str) -> None:
         self._bar = bar
         self._task = bar.add_task(label, total=None, text="")
-        self._below: RenderableType | None = None
         self.live = self._started()
 
     def __call__(self, label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
         self._bar.update(self._task, description=label, completed=done, total=total, text=text)
-
-    def below(self, part: RenderableType | None) -> None:
-        self._below = part
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
@@ -81,63 +77,27 @@ class _Bar(Display):
         self.live = self._started()  # a new one, since the old one would erase what was printed
 
     def _started(self) -> Live:
-        from rich.console import Console, Group
+        from rich.console import Console
         from rich.live import Live
 
-        def parts() -> Group:
-            return Group(self._bar, *([] if self._below is None else [self._below]))
-
-        live = Live(console=Console(stderr=True), transient=True, get_renderable=parts, redirect_stdout=False)
+        live = Live(self._bar, console=Console(stderr=True), transient=True, redirect_stdout=False)
         live.start(refresh=True)
         return live
 
 
-class _Lines(Display):
-    def __init__(self) -> None:
-        self._next = time.monotonic() + SOON
-        self._ended = False
-
-    def __call__(self, label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
-        if (end and not self._ended) or time.monotonic() > self._next:
-            self._next, self._ended = time.monotonic() + PAUSE, end
-            write_line(f"{label}: {text}" if label else text, sys.stderr)
-
-    def below(self, part: RenderableType | None) -> None:
-        pass
-
-    def hidden(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-
 @contextmanager
-def steps(label: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Yield a function to be called after each of ``total`` steps, with a remark or an empty text."""
-    done = 0
-    with display(label) as update:
-
-        def advance(remark: str) -> None:
-            nonlocal done
-            done += 1
-            text = f"{done} of {total}" + (f" ({remark})" if remark else "")
-            update(label, text, done, total, end=done == total)
-
-        update(label, f"0 of {total}", 0, total)
-        yield advance
-
-
-@contextmanager
-def compiling(total: int) -> Iterator[Callable[[object], None]]:
-    """Yield a function to be called after each of ``total`` compilations, from any thread."""
+def steps(label: str, total: int) -> Iterator[Callable[[object], None]]:
+    """Yield a function to be called after each of ``total`` steps, from any thread."""
     lock, done = Lock(), 0
-    with display("", time_left=False) as update:
+    with display(label) as update:
 
         def advance(_: object) -> None:
             nonlocal done
             with lock:
                 done += 1
-                update("", f"compiling {min(done + 1, total)} of {total}", done, total)
+                update(label, f"{done} of {total}", done, total, end=done == total)
 
-        update("", f"compiling 1 of {total}", 0, total)
+        update(label, f"0 of {total}", 0, total)
         yield advance
 
 
@@ -162,6 +122,6 @@ def tracked(label: str) -> Callable[[Sequence[Any]], Iterator[Any]]:
         with steps(label, len(items)) as advance:
             for item in items:
                 yield item
-                advance("")
+                advance(item)
 
     return track

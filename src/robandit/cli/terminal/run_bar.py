@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from robandit.cli.terminal.leaderboard import leaderboard, print_boards
 from robandit.cli.terminal.progress import Display, display
-from robandit.cli.terminal.tables import Board, Drawn
-from robandit.experiments.plan import Cell, Plan
-from robandit.experiments.results import Measured, Results
+from robandit.experiments.plan import Cell, Played
+from robandit.experiments.results import Results
 from robandit.experiments.runner import Compiling, Playing
 from robandit.experiments.statistics import Findings
 from robandit.experiments.store import Store
@@ -27,17 +25,13 @@ def runbar() -> Iterator[RunBar]:
 class RunBar:
     """The progress of a run and, one by one, its leaderboards.
 
-    The leaderboard of a problem is printed when all its cells are finished, in the order of the plan. A terminal also shows the
-    first leaderboard that is not complete.
+    The leaderboard of a problem is printed when all its cells are finished, in the order of the plan.
     """
 
     def __init__(self, update: Display) -> None:
-        """Show the run in a display."""
         self._update = update
-        self._live = sys.stdout.isatty() and sys.stderr.isatty()
-        self._finished: dict[int, dict[int, Measured | None]] = {}  # by the numbers of the problem and the cell
-        self._number: dict[int, tuple[int, int]] = {}  # of a cell and its problem, by the cell's id
-        self._size: list[int] = []  # cells of each problem
+        self._problems: list[list[Cell]] = []  # the cells of each problem
+        self._finished: set[int] = set()  # the ids of cells
         self._complete = 0  # problems
         self.printed = 0
         """Leaderboards printed. A problem on which every unit failed has none."""
@@ -55,37 +49,22 @@ class RunBar:
         self._update("", text, playing.pulls_done, total, end=playing.units_left == 0)
 
     def finished(self, store: Store, cell: Cell) -> None:
-        """Print the leaderboards that are complete, and show the next."""
-        if not self._number:
-            self._count(store.plan)
-        number, problem = self._number[id(cell)]
-        self._finished[problem][number] = store.measured(cell)
-        while self._complete < len(self._size) and len(self._finished[self._complete]) == self._size[self._complete]:
-            boards = self._boards(store.plan)
-            self._update.below(None)
+        """Print the leaderboards that are complete."""
+        if not self._problems:
+            by_problem: dict[Played, list[Cell]] = {}
+            for each in store.plan.cells:
+                by_problem.setdefault(each.played, []).append(each)
+            self._problems = list(by_problem.values())
+        self._finished.add(id(cell))
+        for cells in self._problems[self._complete :]:
+            if not self._finished.issuperset(map(id, cells)):
+                return
+            measured = tuple(found for each in cells if (found := store.measured(each)) is not None)
+            boards = [leaderboard(standing) for standing in Findings(Results(store.plan, measured)).standings]
             with self._update.hidden():
                 print_boards(boards)
             self.printed += len(boards)
-            del self._finished[self._complete]
             self._complete += 1
-        if self._live and self._complete < len(self._size):
-            boards = self._boards(store.plan)
-            self._update.below(Drawn(boards[0]) if boards else None)
-
-    def _count(self, plan: Plan) -> None:
-        problems = {played: i for i, played in enumerate(plan.problems)}
-        self._size = [0] * len(problems)
-        for i, cell in enumerate(plan.cells):
-            problem = problems[cell.played]
-            self._number[id(cell)] = i, problem
-            self._size[problem] += 1
-        self._finished = {problem: {} for problem in range(len(problems))}
-
-    def _boards(self, plan: Plan) -> list[Board]:
-        """Return the leaderboard of the first problem that is not printed; none if nothing was measured."""
-        cells = sorted(self._finished[self._complete].items())
-        measured = tuple(each for _, each in cells if each is not None)
-        return [leaderboard(standing) for standing in Findings(Results(plan, measured)).standings]
 
 
 def _playing(state: Playing) -> str:

@@ -34,7 +34,7 @@ def study_table(study: Study, *, remarks: Sequence[str] = ()) -> Group:
     arms = [arm for arm in study.arms if arm in largest]
     recorded = study.recorded
     kind = words(study.minimize)
-    sign = ", negated" * recorded.negated + ", minimised" * study.minimize
+    sign = ", minimised" * study.minimize
     size = f"{counted(recorded.rows, kind.one)} of {counted(len(study.arms), 'arm')}{sign}"
     parts: list[Any] = [shown(f"{named(recorded.source, 200)}: {size}")]
     if recorded.bad.count:
@@ -104,13 +104,13 @@ def _tails(arms: Sequence[ArmStudy], kind: Words) -> Table:
     rows = []
     for arm in arms:
         for tail in (arm.left, arm.right):
-            points = (_point(each) for each in (tail.hill, tail.moment, tail.pickands))
+            points = (_point(each) for each in (tail.hill, tail.moment))
             name = arm_name(arm.arm, 40) if tail is arm.left else ""
             rows.append([name, tail.side, _index(tail.stated), *points, VARIANCE.get(tail.variance, tail.variance)])
-    head = ("arm", "", "index, 95 %", "Hill", "moment", "Pickands", "variance")
+    head = ("arm", "", "index, 95 %", "Hill", "moment", "variance")
     note = (
         "The index has a 95 % interval that allows for bias; > means that the tail may be light. The variance is finite if the "
-        "index is above 2. Light: no heavy tail is visible. Hill, moment, Pickands: estimates for one k, without an interval; "
+        "index is above 2. Light: no heavy tail is visible. Hill, moment: estimates for one k, without an interval; "
         "Hill's assumes a heavy tail."
     )
     return _table("Tail indices, left and right of the median", head, rows, note)

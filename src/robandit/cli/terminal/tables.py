@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from robandit.cli.terminal.guard import shown, write_line
@@ -13,7 +12,6 @@ from robandit.wording import visible
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
-    from rich.segment import Segment
     from rich.table import Table
 
 NARROWEST, WIDEST = 14, 26  # characters in a column of words; longer cells are folded
@@ -41,11 +39,8 @@ class Board:
     """Names of the columns whose cells may be folded."""
     spare: tuple[str, ...] = ()
     """Names of the columns that may be hidden, the first to hide first."""
-    about: Mapping[str, str] = field(default_factory=dict)
-    """Sentences of the note about one column each, which are left out if it is hidden."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the table for Rich."""
         from rich.measure import Measurement
 
         hidden: list[str] = []
@@ -67,9 +62,8 @@ class Board:
     def _table(self, hidden: list[str], widest: int) -> Table:
         from rich.text import Text
 
-        about = "".join(f" {sentence}" for name, sentence in self.about.items() if name not in hidden)
         more = f" Columns hidden to fit the screen: {', '.join(hidden)}." if hidden else ""
-        table = new_table(self.title, self.note + about + more)
+        table = new_table(self.title, self.note + more)
         columns = {name: cells for name, cells in self.columns.items() if name not in hidden}
         for name, texts in columns.items():
             cells = columns[name] = [visible(text) for text in texts]
@@ -82,26 +76,6 @@ class Board:
         for row in zip(*columns.values(), strict=True):
             table.add_row(*(Text(cell) for cell in row))  # Text, because brackets in a name would be markup
         return table
-
-
-class Drawn:
-    """A table that is drawn once for each width, since a bar above it is drawn ten times a second."""
-
-    def __init__(self, board: Board) -> None:
-        """Wrap a table."""
-        self._board = board
-        self._lines: dict[int, list[list[Segment]]] = {}
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the table for Rich."""
-        from rich.segment import Segment
-
-        width = options.max_width
-        if width not in self._lines:
-            self._lines[width] = console.render_lines(self._board, options.update(height=None), pad=False)
-        for line in self._lines[width]:
-            yield from line
-            yield Segment.line()
 
 
 def print_line(line: str) -> None:

@@ -1,1 +1,1 @@
-"""Formulas shared by one-shot estimators, streams and policies. The scalar ones can be compiled."""
+"""Formulas shared by estimators and policies. The scalar ones can be compiled."""

@@ -13,8 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Floats
 
@@ -29,11 +27,7 @@ Sums = Callable[[Floats, float, float, float, float], tuple[float, float]]
 
 
 def influence_constant(p: float) -> float:
-    """Return b_p, the least b for which ``log(1 + z + b |z|^p)`` is above ``-log(1 - z + b |z|^p)``, for 1 < p <= 2.
-
-    >>> influence_constant(2.0)
-    0.5
-    """
+    """Return b_p, the least b for which ``log(1 + z + b |z|^p)`` is above ``-log(1 - z + b |z|^p)``, for 1 < p <= 2."""
     eps, rest = p - 1.0, 2.0 - p  # both exact
     return float((rest / eps) ** (0.5 * rest) * (eps / p) ** (0.5 * p))
 
@@ -173,25 +167,3 @@ def newton_root(
                 return theta, slope
         theta = new
     return theta, slope
-
-
-def taylor(size: Floats, width: Floats, alpha: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return the quadratic psi(y), psi'(y), psi''(y) (alpha width)^2 and psi'''(y) (alpha width)^3 at y = alpha size >= 0.
-
-    For y >= 1 the formulas use z = 1/y and width/size, so that nothing overflows for any alpha: q = y^2 g with g = 1/2 + z + z^2.
-    """
-    y = alpha * size
-    small = y < 1.0
-    ys = np.where(small, y, 0.0)
-    q = 1.0 + ys + 0.5 * ys * ys
-    z = np.where(small, 1.0, 1.0 / y)
-    g = 0.5 + z + z * z
-    ratio = np.where(small, 0.0, width / size)
-    us = np.where(small, alpha * width, 0.0)
-    # If the product overflows, its logarithm is computed as a sum. For other values that would be less accurate.
-    log_y = np.where(y < math.inf, np.log(y), math.log(alpha) + np.log(size))
-    psi = np.where(small, np.log1p(ys + 0.5 * ys * ys), 2.0 * log_y + np.log(g))
-    slope = np.where(small, (1.0 + ys) / q, z * (1.0 + z) / g)
-    second = np.where(small, us * us * (1.0 - q) / (q * q), ratio**2 * (z * z / g - 1.0) / g)
-    third = np.where(small, us**3 * (1.0 + ys) * (q - 2.0) / q**3, ratio**3 * (1.0 + z) * (g - 2.0 * z * z) / g**3)
-    return psi, slope, second, third

@@ -10,22 +10,16 @@ A second statistic is a count, since one huge value makes sqrt(sum d^2) as large
 Each includes the ties of its nearest value, so that it is {|d| > M} for some M. With G sets, z = sqrt(2 log(2 G / alpha)) and a
 union bound over the sets and the two statistics, a false contradiction has probability at most alpha. No moment has to exist.
 
-The level is exact for all laws where at every distance the left is at least as likely as the right, P(d > 0 given |d|) <= 1/2.
-Fair coins dominate their signs, and both statistics increase with each sign. All laws at or below a are such laws. For other
-left-skewed laws about their median (negated Pareto, log-normal, exponential) the level is measured, not proved
-(tests/diagnostics/test_assumption.py). About 0, some laws have most of their mass above 0, but a mean at or below 0 because of rare
-large losses. An example is c - Pareto with mean exactly 0: the heavier its tail, the more often it is contradicted. No test avoids
-such errors, since a loss that has not occurred yet can make any mean negative. "Contradicted" refers to the rewards seen.
+The level is exact for all laws where at every distance the left is at least as likely as the right, P(d > 0 given |d|) <= 1/2,
+such as all laws at or below a. For other left-skewed laws about their median (negated Pareto, log-normal, exponential) it is
+measured, not proved. Some laws have most of their mass above 0, but a mean at or below 0 because of rare large losses, such as
+c - Pareto with mean 0: the heavier the tail, the more often it is contradicted. No test avoids such errors, since a loss that has
+not occurred yet can make any mean negative. "Contradicted" refers to the rewards seen.
 
-About the median. The centre must not come from the values that are tested, and its error must not look like skewness. So one half
-of the values gives an upper confidence limit c of the median (order statistics and Hoeffding's inequality), and the other half is
-tested about c. Each half has level alpha / 2. A hash of the position assigns values to halves, so that no pattern in their order
-matters. For a symmetric law with a single peak (or flat) and c at or above its centre, the left is at least as likely as the right
-at every distance from c, so the level is alpha again. "Contradicted" then refers to every plausible value of the median.
-
-Symmetry. A symmetric law and its negation are truncated non-positive about their medians. Both are tested at level alpha / 2.
-
-Costs. If values are minimised, minus the values are tested, and the result is converted back to the sign of the values.
+About the median. The centre must not come from the values that are tested. So one half of the values, by a hash of the position,
+gives an upper confidence limit c of the median, and the other half is tested about c. Each half has level alpha / 2. For a
+symmetric law with a single peak and c at or above its centre, the left is at least as likely as the right at every distance from
+c, so the level is alpha again. "Contradicted" then refers to every plausible value of the median.
 """
 
 from __future__ import annotations
@@ -71,15 +65,12 @@ class Nonpositivity:
     """Whether negated values were tested (costs). Then ``about`` is a lower limit of the median, and ``mean`` should be >= 0."""
 
     def __repr__(self) -> str:
-        """Return one line; print it for the evidence."""
         return f"<Nonpositivity: {self.verdict}, {self.n:,} values>"
 
     def __bool__(self) -> bool:
-        """Whether the sample does not contradict the assumption."""
         return self.verdict != "contradicted"
 
     def __str__(self) -> str:
-        """Return the point, the verdict and the evidence."""
         if self.verdict == "too few values":
             return f"{self.point}: too few values ({self.n}) to tell"
         return f"{self.point}: {self.verdict if self else 'CONTRADICTED'} ({self.evidence})"

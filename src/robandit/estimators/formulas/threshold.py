@@ -17,30 +17,18 @@ C = (1.0 + math.sqrt(2.0)) ** 2
 
 
 def above_root(square: Any, rest: Any, a: Any, d: Any) -> bool:
-    """Return whether z_d is above the root, for square = z_d^2 and rest = S_d (floats, or integers on a common scale).
-
-    >>> above_root(16.0, 20.0, 2.5, 1), above_root(9.0, 20.0, 2.5, 1)
-    (True, False)
-    """
+    """Return whether z_d is above the root, for square = z_d^2 and rest = S_d."""
     return square * (a - d) > rest  # type: ignore[no-any-return]
 
 
 def threshold_root(rest: float, a: float, d: float) -> float:
-    """Return M for d sizes above it and rest = S_d.
-
-    >>> threshold_root(20.0, 2.5, 2)
-    6.324555320336759
-    """
+    """Return M for d sizes above it and rest = S_d."""
     return math.sqrt(rest / (a - d))
 
 
 @out_of_line
 def doubled(smallest: float, root: float) -> float:
-    """Return the first of smallest, 2 smallest, 4 smallest, ... that is not below the root (the paper's Appendix C).
-
-    >>> doubled(0.3, 1.0)
-    1.2
-    """
+    """Return the first of smallest, 2 smallest, 4 smallest, ... that is not below the root (the paper's Appendix C)."""
     guess = smallest
     while 0.0 < guess < root:  # without the 0, a senseless number of a file would be doubled for ever
         guess *= 2.0

@@ -1,10 +1,9 @@
 """Exact medians of block means at low cost.
 
-A state that uses them has the fields ``pool`` and ``slots`` from `empty_sums`. They are a store
-(:mod:`robandit.policies._parts.reward_store`) in which every reward is a row of the pool, so that its numbers are adjacent in
-memory. The first two numbers, HIGH and LOW, are the sum of the arm's rewards up to this one and the rounding error of this sum. So
-the sum of any block of consecutive rewards is a difference of two rows. An outlier in one block does not affect the others, because
-LOW holds the digits that cancel in HIGH. The field ``scratch`` has room for twice the largest number of blocks.
+A state that uses them has the fields ``pool`` and ``slots`` from `empty_sums`: a store
+(:mod:`robandit.policies._parts.reward_store`) in which every reward is a row of the pool. Its first two numbers, HIGH and LOW, are
+the sum of the arm's rewards up to this one and the rounding error of this sum. So the sum of any block of consecutive rewards is a
+difference of two rows, whatever the others contain. The field ``scratch`` has room for twice the largest number of blocks.
 """
 
 from __future__ import annotations
@@ -19,13 +18,11 @@ from robandit.kernel.types import Floats, Ints
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, enlarged
 
 HIGH, LOW = 0, 1  # columns of the pool
+SPLIT = 2.0**27 + 1.0  # splits a double into two halves
 
 
 def empty_sums(arms: int, horizon: int | None, columns: int = 2) -> tuple[Floats, Ints]:
-    """Return ``pool`` and ``slots`` of a new run, with ``columns`` numbers per reward.
-
-    If the horizon is known, there is enough room from the start if arms are pulled equally often. Unused memory is never written.
-    """
+    """Return ``pool`` and ``slots`` of a new run, with ``columns`` numbers per reward. A horizon makes room for equal shares."""
     room = 32 if horizon is None else max(32, min(2 * horizon // arms, horizon, 2**16))
     _, slots = empty_store(arms, 0, room)
     return np.zeros((arms * room, columns)), slots
@@ -50,6 +47,18 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
+
+
+def two_product(a: float, b: float) -> tuple[float, float]:
+    """Return the rounded product a b and its exact rounding error (Dekker)."""
+    product = a * b
+    part = SPLIT * a
+    a_high = part - (part - a)
+    a_low = a - a_high
+    part = SPLIT * b
+    b_high = part - (part - b)
+    b_low = b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 def add_reward(pool: Floats, slots: Ints, arm: int, reward: float) -> int:

@@ -1,9 +1,8 @@
 """A store with a few numbers for every reward of every arm.
 
 A state that uses it has the fields ``pool`` and ``slots`` from `empty_store`. The pool is one array for all arms, so memory is
-proportional to the number of rewards, not to the number of arms times the rewards of the busiest arm. Each arm has a stretch of
-columns, in order of arrival. When a stretch is full, `enlarged` doubles it and all nearly full stretches, outside compiled code.
-Policies inherit the hooks ``full`` and ``grow`` from `KeepsRewards`.
+proportional to the number of rewards. Each arm has a stretch of columns, in order of arrival. When a stretch is full, `enlarged`
+doubles it and all nearly full stretches, outside compiled code. Policies inherit `KeepsRewards`.
 """
 
 from __future__ import annotations
@@ -84,12 +83,10 @@ class KeepsRewards:
 
     @classmethod
     def grow(cls, state: Any) -> Any:
-        """Return the state with more room in its store."""
         pool, slots = cls.enlarged(state.pool, state.slots)
         return state._replace(pool=pool, slots=slots)
 
     def extended(self, state: Any) -> Any:
-        """Return the state with one more arm."""
         longer = super().extended(state)  # type: ignore[misc]
         place_last(longer.slots)
         return longer

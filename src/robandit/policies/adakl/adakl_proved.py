@@ -66,6 +66,7 @@ class AdaKLProved(TwoStreams, Policy):
     pulls: Literal["double", "single"] = "single"
 
     use_when = "you know nothing and need a proved bound with small constants"
+    counts_unrewarded = False  # its index does not read `s.unrewarded`
     label = "AdaKL-Proved"
     later_fields: ClassVar[tuple[str, ...]] = ("far",)
     former_fields: ClassVar[tuple[str, ...]] = ("firsts",)

@@ -63,8 +63,8 @@ class AdaKLUCB(Buffered, Policy):
     not contradict, instead of an empirical Bernstein bound. (2) Rewards are measured from the arm's median, not from 0, so a
     constant added to all rewards changes nothing. (3) Rewards beyond the threshold are clipped at it, not trimmed. (4) Every
     reward serves both the threshold and the mean. (5) Arms are compared like for like: an arm with few rewards gets credit for the
-    rare, huge rewards that it cannot have seen yet, if the leader has such rewards. An arm that alone has a heavy right tail, and a
-    low median, may be missed.
+    rare, huge rewards that it cannot have seen yet, if the leader has such rewards. (6) Pulls without a reward, because it is still
+    to come or lost, count as pulls that said nothing. An arm that alone has a heavy right tail, and a low median, may be missed.
 
     Do not use it if you need a proved bound on the regret (`AdaKLProved`, `AdaRUCB`, `ForceMoM`), or if rewards lie in a known
     interval (`UCBV`, `IMED`). Rewards that are mostly 0 and rarely large, such as the orders of visitors of whom one in ten buys,
@@ -76,7 +76,9 @@ class AdaKLUCB(Buffered, Policy):
     differ from the centre. The second uses all rewards as they are, as if none could exceed the centre by over exp(L/(n - 1)) times
     the largest excess so far. The level of both bounds is at most L. It is lower if left tails are light, and for arms with many
     rewards. An arm with fewer rewards than the leader borrows 1.5 times what the leader's mean owes to rewards that the arm cannot
-    have seen yet. An arm is forced with fewer than two rewards, or none above the centre while n is at most 4 times its level.
+    have seen yet. An arm is forced with fewer than two rewards, or none above the centre while n is at most 4 times its level. With
+    unrewarded pulls, m is n plus their number: the level is that of m rewards times n/m, and an arm with fewer than two rewards is
+    forced only while m < max(2, 4 L), one with none above the centre while m is at most 4 times its level; then it waits.
 
     Guarantee
     ---------
@@ -100,6 +102,7 @@ class AdaKLUCB(Buffered, Policy):
 
     use_when = "you know nothing about the rewards: start with this one"
     label = "AdaKL-UCB"
+    counts_unrewarded = True
     former_parameters: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("schedule", "center", "pulls"),
         'it is gone since Robandit 0.3. AdaKLUCB() is what schedule="adaptive" was, and AdaKLProved() what schedule="proved" with '
@@ -140,9 +143,10 @@ class AdaKLUCB(Buffered, Policy):
         return 1.0
 
     @staticmethod
-    def expire(p: Params, s: State, arm: int, mark: float) -> None:
-        """Remove a pull without reward from the arm's pulls, which decide ties. The clock still counts it."""
-        s.counts[arm, PULLS] -= 1
+    def expire(p: Params, s: Any, arm: int, mark: float) -> None:
+        """Do nothing: the pull stays counted. By the rule of 0.2, remove it from the arm's pulls, which decide ties."""
+        if s.unrewarded[s.counts.shape[0]] == 0:
+            s.counts[arm, PULLS] -= 1
 
     @staticmethod
     def update(p: Params, s: Any, arm: int, reward: float) -> None:

@@ -5,6 +5,7 @@ With z the rewards of an arm minus its centre, n their number, x = (tau - 1)/K, 
 - **The arm's own level** ``L_i = s(n) (g L + (1 - g) log(1 + x/n))`` is lower for arms with many rewards and for light left tails.
   g is the pooled Hill index of the left tails (:mod:`robandit.policies.adakl.left_tail`), at least 0.25 and at most 1. The factor
   s(n) is 1 for up to 24 rewards, and ``s + (1 - s) 24/n`` above, with s = 0.3 + 0.7 g.
+- **Pulls without a reward** (o of them) count, but say nothing. With m = n + o, the bounds use L_i for m instead of n, times n/m.
 - **The free bound** ``min over l >= h exp(L/(n - 1)) of l - exp(-L_i/n + mean log(l - z))``.
 - **The clipped bound**, once over 3 c L rewards differ from the centre: the same with rewards beyond the threshold M counted as M
   or -M, and l >= M. M is the root of ``sum min((z/M)^2, 1) = c L``.
@@ -402,18 +403,23 @@ def clipped_at(s: State, arm: int, a: float, d: int) -> int:
     return d
 
 
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Return the centre plus the smaller bound plus what the arm borrows, or infinity while no bound exists."""
+def index(p: Params, s: Any, arm: int, level: float) -> float:
+    """Return the centre plus the smaller bound plus what the arm borrows.
+
+    While no bound exists, it is infinite: the arm is forced, or it waits for the rewards of as many pulls.
+    """
     numbers = s.arms[arm]
     counts = s.counts[arm]
     n = float(counts[N])
     numbers[CHOSEN] = NONE
     numbers[THRESHOLD] = math.inf
+    m = n + s.unrewarded[arm]
     if counts[N] < 2:
-        return math.inf
-    own = own_level(p, s, n, level)
+        return math.inf if m < max(2.0, UNSEEN * level) else -math.inf
+    own = own_level(p, s, m, level)
     if numbers[HIGHEST] == 0.0 and n <= UNSEEN * own:
-        return math.inf
+        return math.inf if m <= UNSEEN * own else -math.inf
+    own *= n / m
     if counts[N_NONZERO] == 0:
         numbers[CHOSEN] = CONSTANT
         numbers[BOUND] = 0.0
@@ -510,7 +516,7 @@ def borrowed(p: Params, s: State, arm: int, level: float, reach: float) -> float
 
 
 @out_of_line
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+def outlook(p: Params, s: Any, arm: int, level: float) -> tuple[float, float, float]:
     """Return a line above the index: the tangent of the chosen bound at the last l, plus the most that the arm can borrow."""
     numbers = s.arms[arm]
     counts = s.counts[arm]
@@ -518,10 +524,12 @@ def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, 
     which = int(numbers[CHOSEN])
     if which == NONE:
         return math.inf, 0.0, math.inf
+    m = n + s.unrewarded[arm]
     until = level + WINDOW
-    rise = rise_of_own_level(p, s, n)
+    rise = rise_of_own_level(p, s, m)
     if numbers[HIGHEST] == 0.0:
-        until = min(until, level + (1.0 - SLACK) * (n / UNSEEN - own_level(p, s, n, level)) / rise)
+        until = min(until, level + (1.0 - SLACK) * (n / UNSEEN - own_level(p, s, m, level)) / rise)
+    rise *= n / m
     bound = numbers[BOUND]
     slope = 0.0
     if which != CONSTANT:
@@ -538,7 +546,7 @@ def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, 
             if at < ahead:
                 step = min((ahead - curve[AT]) / curve[GAP], RADIUS)
                 at = curve[AT] + step * curve[GAP]
-                bound = value_at(curve, n, own_level(p, s, n, level) / n, step, 0.0, 0.0, 0.0)
+                bound = value_at(curve, n, own_level(p, s, m, level) / m, step, 0.0, 0.0, 0.0)
             until = min(until, (1.0 - SLACK) * (n - 1.0) * math.log(at / numbers[HIGHEST]))
         slope = (at - bound) / n * rise * (1.0 + SLACK)
     height = numbers[CENTRE] + bound + SLACK * (abs(numbers[CENTRE]) + abs(bound))

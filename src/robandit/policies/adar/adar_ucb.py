@@ -10,11 +10,10 @@ import numpy as np
 
 from robandit.estimators.formulas.threshold import C
 from robandit.kernel.lazy import lazy_state, touched
+from robandit.policies._parts.records import params_of, state_of
 from robandit.policies.adar.layout import IN_TOP, LEAST, LIVE_ROUNDS, UNLIMITED, TwoStreams, new_clock
 from robandit.policies.adar.trimmed_index import (
     EVENT,
-    Params,
-    State,
     describe,
     empty_arms,
     index,
@@ -36,14 +35,13 @@ class AdaRUCB(TwoStreams, Policy):
     """UCB policy on a trimmed mean whose threshold comes from the data; it needs no knowledge about the tails.
 
     Each round pulls one arm twice. First rewards (X) give a trimmed mean and its variance, second rewards (X') the threshold. Use
-    it as the faithful implementation of the paper: it adapts to both the order eps and the bound u of the moments. With the
-    printed constants it explores a great deal: below T = 1e5 it is often close to uniform play. ``bonus="tight"`` halves that and
-    keeps the guarantee. Do not use it for right-skewed rewards such as revenue, where the assumption fails.
+    it as the faithful implementation of the paper: it adapts to both the order eps and the bound u of the moments. With the printed
+    constants it explores a great deal: below T = 1e5 it is often close to uniform play. ``bonus="tight"`` halves that and keeps the
+    guarantee. Do not use it for right-skewed rewards such as revenue, where the assumption fails.
 
-    Decisions are exact: those of the definition, except for rounding. One exception: a live bandit stores at most 2,048 first
-    rewards per arm (more for a large ``c * delta_exp``). If dependent data exceed that, first rewards of almost the same size are
-    trimmed together. ``counters()["fallbacks"]`` counts the evaluations that this may change; docs/explanation/exact-algorithm.md
-    has the details.
+    Decisions are those of the definition, except for rounding. But a live bandit stores at most 2,048 first rewards per arm (more
+    for a large ``c * delta_exp``). If dependent data exceed that, first rewards of almost the same size are trimmed together;
+    ``counters()["fallbacks"]`` counts the evaluations that this may change (docs/explanation/exact-algorithm.md).
 
     Parameters
     ----------
@@ -116,7 +114,6 @@ class AdaRUCB(TwoStreams, Policy):
     )
 
     def validate(self) -> None:
-        """Check that constants are positive, that the guard is large enough for a root, and that options are known."""
         owner = "AdaRUCB"
         positive(self.c, "c", owner=owner)
         if self.guard is not None:
@@ -133,20 +130,19 @@ class AdaRUCB(TwoStreams, Policy):
         choice(self.solver, "solver", ("exact", "doubling"), owner=owner)
         choice(self.tie, "tie", ("fewest", "lowest"), owner=owner)
 
-    def params(self) -> Params:
-        """Return the parameters as numbers."""
+    def params(self) -> Any:
         bonus = {"paper": 10.0, "tight": 0.0}[self.bonus] if isinstance(self.bonus, str) else float(self.bonus)
-        return Params(
+        return params_of(
             c=float(self.c),
             guard=float(self.c if self.guard is None else self.guard),
-            bonus=bonus,
+            bonus=bonus,  # 0 stands for the tight bonus
             var_factor=float(self.var_factor),
             delta_exp=float(self.delta_exp),
             doubling=int(self.solver == "doubling"),
             by_rounds=int(self.tie == "fewest"),
         )
 
-    def init(self, arms: int, horizon: int | None) -> State:
+    def init(self, arms: int, horizon: int | None) -> Any:
         """Return a state with buffers for the horizon. The buffers of a live bandit start small and grow up to a limit."""
         rounds = LIVE_ROUNDS if horizon is None else max(horizon // 2 + 1, 2)
         largest = self.c * self.delta_exp * math.log(rounds)
@@ -154,7 +150,18 @@ class AdaRUCB(TwoStreams, Policy):
         capacity = 64 if horizon is None else min(room, rounds + 2)
         clock = new_clock(max(LIVE_VALUES, room) if horizon is None else UNLIMITED)
         clock[LEAST] = -1
-        return State(*empty_arms(arms, capacity), np.array([largest]), *lazy_state(arms), clock, np.zeros(arms))
+        numbers, counts, buffer = empty_arms(arms, capacity)
+        lines, lead = lazy_state(arms)
+        return state_of(
+            arms=numbers,
+            counts=counts,
+            buffer=buffer,
+            limits=np.array([largest]),  # of c L
+            lines=lines,
+            lead=lead,
+            clock=clock,
+            cells=np.zeros(arms),  # cells per power of two to which X is thinned, or 0
+        )
 
     def forget_choice(self, state: Any) -> None:
         """Discard the leader, and look for forced arms again."""
@@ -162,12 +169,11 @@ class AdaRUCB(TwoStreams, Policy):
         state.clock[LEAST] = -1
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Return a forced arm if there is one, otherwise the arm with the largest index."""
+    def select(p: Any, s: Any) -> int:
         return select_round(index, outlook, p, s)
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
+    def update(p: Any, s: Any, arm: int, reward: float, mark: float) -> None:
         """Add the reward to its stream (Algorithm 1, lines 10 to 12)."""
         if mark == IN_TOP:
             learn_threshold(p, s, arm, abs(reward))

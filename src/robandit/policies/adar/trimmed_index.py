@@ -1,28 +1,23 @@
 """The index of AdaR-UCB: a trimmed mean with an empirical Bernstein bound, exact, in O(1) amortised time and bounded memory.
 
-**Values in a running sum are never needed again.** M grows when data arrive and falls when L grows. So with today's data and the
-largest level of the run, the root ``M_low`` of ``sum_j min((X'_j / M)^2, 1) = c L_max`` is below every later threshold. Values up
-to ``M_low`` are never clipped or trimmed again, so they go into running sums. Only larger values are stored: fewer than ``c
-L_max`` of X', and about as many of X, for any number of pulls. For X that holds only with high probability, so the buffer can
-grow. A live bandit has a limit. If dependent data exceed it, the row is thinned: of all stored X in one *cell*, such as 1 to 1 +
-1/1024 times a power of two, only the largest stays, and its suffix sums stand for all. So X of one cell are trimmed together. That
-changes nothing unless M lies inside of the cell of a stored X; ``fallbacks`` counts the evaluations for which it does. If the limit
-is still exceeded, cells get wider. (The smallest values are merged if one cell per power of two is too narrow. That cannot happen
-with the limit of a live bandit, but nothing may be written beyond the row.)
+**Few values are stored.** M grows when data arrive and falls when L grows. So with today's data and the largest level of the run,
+the root ``M_low`` of ``sum_j min((X'_j / M)^2, 1) = c L_max`` is below every later threshold, and values up to ``M_low`` go into
+running sums. Only larger values are stored: fewer than ``c L_max`` of X', and with high probability about as many of X, so the
+buffer can grow. If dependent data exceed the limit of a live bandit, the row is thinned: of all stored X in one *cell*, such as 1
+to 1 + 1/1024 times a power of two, only the largest stays, and its suffix sums stand for all. That changes nothing unless M lies
+inside of the cell of a stored X; ``fallbacks`` counts the evaluations for which it does.
 
-**Between events the index has a closed form.** While M crosses no stored value, mean and variance are constant and M is ``sqrt(S
-/ (c L - d))``, so an evaluation takes two square roots. The level of the next event is known in advance. Until then the index
-stays below a line (`outlook`), so the arg-max is lazy (:mod:`robandit.kernel.lazy`).
+**Between events the index has a closed form.** While M crosses no stored value, mean and variance are constant and M is ``sqrt(S /
+(c L - d))``. The level of the next event is known in advance. Until then the index stays below a line (`outlook`).
 
-**The sums are accurate.** With t of n rewards trimmed to zero, (n - 1) V is at least t/n times the sum of squares, so plain sums
-do not cancel. If nothing is trimmed, they cancel when the mean is large compared with the spread. Only this case uses sums over
-all X, shifted by the first X. As (first - mean)^2 <= (n - 1) V, they lose at most a factor n. (Trimmed sums cannot be shifted.)
+**The sums are accurate.** With t of n rewards trimmed to zero, (n - 1) V is at least t/n times the sum of squares, so plain sums do
+not cancel. Only if nothing is trimmed, sums over all X are used, shifted by the first X.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -86,31 +81,6 @@ FINEST = 1024.0  # cells per power of two when X is thinned for the first time
 SLACK = 1e-12  # far above the rounding error of an index, and far too small to matter in a bound
 
 
-class Params(NamedTuple):
-    """The parameters as numbers."""
-
-    c: float
-    guard: float
-    bonus: float  # 0 stands for the tight bonus
-    var_factor: float
-    delta_exp: float
-    doubling: int
-    by_rounds: int
-
-
-class State(NamedTuple):
-    """The arrays of a run; their columns are named above and in `layout`."""
-
-    arms: Floats  # (arms, ARM_FLOATS)
-    counts: Ints  # (arms, COUNTS)
-    buffer: Floats  # (arms, ROWS, capacity + 1)
-    limits: Floats  # [largest c L]
-    lines: Floats
-    lead: Ints
-    clock: Ints
-    cells: Floats  # (arms,): cells per power of two to which X is thinned, or 0
-
-
 def empty_arms(arms: int, capacity: int) -> tuple[Floats, Ints, Floats]:
     """Return the fields ``arms``, ``counts`` and ``buffer`` of a new run."""
     numbers = np.zeros((arms, ARM_FLOATS))
@@ -121,7 +91,7 @@ def empty_arms(arms: int, capacity: int) -> tuple[Floats, Ints, Floats]:
     return numbers, counts, np.zeros((arms, ROWS, capacity + 1))
 
 
-def select_round(index: Any, outlook: Any, p: Params, s: State) -> int:
+def select_round(index: Any, outlook: Any, p: Any, s: Any) -> int:
     """Return the arm of round tau (Algorithm 1, line 9): a forced arm if there is one, otherwise the largest index."""
     if round_open(s):
         return s.clock[CURRENT]
@@ -133,7 +103,7 @@ def select_round(index: Any, outlook: Any, p: Params, s: State) -> int:
     return best_arm(index, outlook, rounds, p, s, level)
 
 
-def describe(p: Params, s: State, arm: int, out: Floats) -> None:
+def describe(p: Any, s: Any, arm: int, out: Floats) -> None:
     """Fill in trimmed mean, index, threshold and share of X above it, as the next round uses them."""
     level = level_of(p, s)
     out[0] = math.nan
@@ -151,12 +121,12 @@ def describe(p: Params, s: State, arm: int, out: Floats) -> None:
         s.clock[FALLBACKS] = fallbacks  # only decisions are counted
 
 
-def level_of(p: Params, s: State) -> float:
+def level_of(p: Any, s: Any) -> float:
     """Return L of the next round."""
     return p.delta_exp * math.log(s.clock[ROUNDS] + 1.0)
 
 
-def rounds(p: Params, s: State, arm: int) -> int:
+def rounds(p: Any, s: Any, arm: int) -> int:
     """Return the rounds of an arm; in a tie the fewest win. Return 0 if ties go to the lowest arm."""
     return s.counts[arm, ISSUED_X] * p.by_rounds
 
@@ -169,8 +139,11 @@ def usable(counts: Ints) -> int:
 
 
 @out_of_line
-def forced(p: Params, s: Any, needed: float) -> int:
-    """Return the allowed arm to explore because it has no threshold yet, or -1. Update LEAST."""
+def forced(p: Any, s: Any, needed: float) -> int:
+    """Return the allowed arm to explore because it has no threshold yet, or -1. Update LEAST.
+
+    Half of the pulls without a reward count as rewards of X'.
+    """
     chosen = -1
     least = UNLIMITED
     for arm in range(s.counts.shape[0]):
@@ -178,24 +151,36 @@ def forced(p: Params, s: Any, needed: float) -> int:
             continue
         available = usable(s.counts[arm])
         least = min(least, available)
-        if available <= needed and (chosen < 0 or rounds(p, s, arm) < rounds(p, s, chosen)):
+        if available + s.unrewarded[arm] // 2 <= needed and (chosen < 0 or rounds(p, s, arm) < rounds(p, s, chosen)):
             chosen = arm
     s.clock[LEAST] = least
     return chosen
 
 
-def index(p: Params, s: State, arm: int, level: float) -> float:
-    """Return B = mean + sqrt(var_factor V L / N) + bonus M L / N."""
+def index(p: Any, s: Any, arm: int, level: float) -> float:
+    """Return B = mean + sqrt(var_factor V L / N) + bonus M L / N. Half of the pulls without a reward count in N.
+
+    An arm without a threshold that is not forced, because its pulls did not answer yet, waits.
+    """
     numbers = s.arms[arm]
+    waiting = s.unrewarded[arm]
+    if waiting > 0 and usable(s.counts[arm]) <= p.guard * level:
+        return -math.inf
     if level >= numbers[EVENT]:
         refresh(p, s, arm, level)
     reach = numbers[REACH] * level
     if p.doubling == 0:
         reach /= math.sqrt(p.c * level - numbers[CLIPPED])
-    return numbers[MEAN] + math.sqrt(numbers[SPREAD] * level) + reach
+    width = math.sqrt(numbers[SPREAD] * level)
+    if waiting > 0:
+        n = s.counts[arm, N_X]
+        share = n / (n + 0.5 * waiting)
+        width *= math.sqrt(share)
+        reach *= share
+    return numbers[MEAN] + width + reach
 
 
-def refresh(p: Params, s: State, arm: int, level: float) -> None:
+def refresh(p: Any, s: Any, arm: int, level: float) -> None:
     """Update the cached numbers of an arm for this level, and the level at which they next change."""
     numbers = s.arms[arm]
     counts = s.counts[arm]
@@ -232,7 +217,7 @@ def refresh(p: Params, s: State, arm: int, level: float) -> None:
         numbers[EVENT] = (1.0 - SLACK) * (d + squares / (event * event)) / p.c
 
 
-def moments(s: State, arm: int, trimmed: int) -> tuple[float, float]:
+def moments(s: Any, arm: int, trimmed: int) -> tuple[float, float]:
     """Return mean and variance of X after setting its ``trimmed`` largest values to zero."""
     numbers = s.arms[arm]
     n = float(s.counts[arm, N_X])
@@ -247,9 +232,11 @@ def moments(s: State, arm: int, trimmed: int) -> tuple[float, float]:
     return shift + off, max((squares - off * total) / (n - 1.0), 0.0)
 
 
-def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+def outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
     """Return a line above the index that is valid until the next event. Its slope is the largest slope of the index."""
     numbers = s.arms[arm]
+    if s.unrewarded[arm] > 0 and usable(s.counts[arm]) <= p.guard * level:
+        return math.inf, 0.0, math.inf
     spread = math.sqrt(numbers[SPREAD] * level)
     slope = 0.0
     if level > 0.0:
@@ -268,7 +255,7 @@ def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, 
     return value + SLACK * (abs(numbers[MEAN]) + spread + reach), slope, numbers[EVENT]
 
 
-def learn_threshold(p: Params, s: State, arm: int, size: float) -> None:
+def learn_threshold(p: Any, s: Any, arm: int, size: float) -> None:
     """Insert |X'| among the largest, or add it to the running sum of squares."""
     numbers = s.arms[arm]
     if size == 0.0:
@@ -283,7 +270,7 @@ def learn_threshold(p: Params, s: State, arm: int, size: float) -> None:
             merge(s, arm)
 
 
-def learn_mean(p: Params, s: State, arm: int, reward: float) -> None:
+def learn_mean(p: Any, s: Any, arm: int, reward: float) -> None:
     """Insert a reward among the largest of X, or add it to the running sums."""
     numbers = s.arms[arm]
     s.counts[arm, N_X] += 1
@@ -322,7 +309,7 @@ def insert_big(buffer: Floats, counts: Ints, reward: float) -> None:
 
 
 @out_of_line
-def merge(s: State, arm: int) -> None:
+def merge(s: Any, arm: int) -> None:
     """Drop the stored values below every later threshold. A shortened row keeps its suffix sum at the new end."""
     numbers = s.arms[arm]
     counts = s.counts[arm]
@@ -350,7 +337,7 @@ def merge(s: State, arm: int) -> None:
 
 
 @out_of_line
-def make_room(s: State, arm: int, most: int) -> None:
+def make_room(s: Any, arm: int, most: int) -> None:
     """Thin X to at most this number of values, with cells as narrow as possible. If cells do not suffice, merge the smallest X."""
     counts = s.counts[arm]
     if s.cells[arm] == 0.0:
@@ -388,6 +375,6 @@ def bottom_of_cell(size: float, cells: float) -> float:
 
 
 @out_of_line
-def in_cell(s: State, arm: int, trimmed: int, threshold: float) -> bool:
+def in_cell(s: Any, arm: int, trimmed: int, threshold: float) -> bool:
     """Return whether the threshold is in the cell of the smallest stored X above it, which may stand for X below it, too."""
     return trimmed > 0 and threshold >= bottom_of_cell(abs(s.buffer[arm, BIG_VALUE, trimmed - 1]), s.cells[arm])

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from robandit.kernel.lazy import best_arm
 from robandit.kernel.random import uniform
-from robandit.kernel.types import Floats, Ints, UInts
+from robandit.kernel.types import Floats
+from robandit.policies._parts.records import state_of
+from robandit.policies.classic.ucb1 import COUNT, SUM, UCB1
 from robandit.policies.classic.uniform import allowed_arms, any_arm
 from robandit.policies.facts import Facts
-from robandit.policies.index import FLAT, IndexPolicy, Rewards, first_untried, pulls_made
+from robandit.policies.index import FLAT, IndexPolicy, Rewards, first_forced, pulls_made
 from robandit.validation import within
 
-SUM, COUNT, MEAN = 0, 1, 2  # columns of ``arms``
-
-
-class State(NamedTuple):
-    """An `IndexState`, with a random stream."""
-
-    arms: Floats
-    pulls: Ints
-    lines: Floats
-    lead: Ints
-    rng: UInts
+MEAN = 2  # column of ``arms`` after those of UCB1
 
 
 def explore_or_select(index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any) -> int:
     """Return any arm with probability epsilon, else the arm with the largest mean; untried arms come first."""
-    arm = first_untried(rewards, s, first(p))
+    arm = first_forced(rewards, s, first(p))
     if arm >= 0:
         return arm
     if uniform(s.rng) <= p.epsilon:
@@ -43,7 +35,7 @@ def explored_or_selected(
     index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any, arm: int
 ) -> float:
     """Return the probability with which `explore_or_select` returns the arm."""
-    forced = first_untried(rewards, s, first(p))
+    forced = first_forced(rewards, s, first(p))
     if forced >= 0 or not s.allowed[arm]:
         return 1.0 if forced == arm else 0.0
     best = best_arm(index, outlook, pulls_made, p, s, level(p, s))
@@ -86,42 +78,34 @@ class EpsilonGreedy(IndexPolicy):
     about = Facts(random=True, citation="Sutton, Barto 1998", source="a secondary source")
 
     def validate(self) -> None:
-        """Check that epsilon is a probability."""
         within(self.epsilon, "epsilon", 0.0, 1.0, owner="EpsilonGreedy")
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return the state without rewards."""
-        rows, pulls, lines, lead = super().init(arms, horizon)
-        return State(rows, pulls, lines, lead, np.zeros(4, dtype=np.uint64))
+    def init(self, arms: int, horizon: int | None) -> Any:
+        return state_of(**super().init(arms, horizon)._asdict(), rng=np.zeros(4, dtype=np.uint64))
 
     outlook = FLAT
+    rewards = staticmethod(UCB1.rewards)
     select = staticmethod(partial(explore_or_select))
     chance = staticmethod(partial(explored_or_selected))
 
     @staticmethod
-    def add(p: Any, s: State, arm: int, reward: float) -> None:
-        """Add the reward to the arm's sum."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         row = s.arms[arm]
-        row[SUM] += reward
-        row[COUNT] += 1.0
+        UCB1.add(p, s, arm, reward)
         row[MEAN] = row[SUM] / row[COUNT]
 
     @staticmethod
-    def rewards(s: State, arm: int) -> float:
-        """Return the number of rewards of an arm."""
-        return s.arms[arm, COUNT]
-
-    @staticmethod
-    def level(p: Any, s: State) -> float:
-        """Return 0: the mean does not change with time."""
+    def level(p: Any, s: Any) -> float:
         return 0.0
 
     @staticmethod
-    def index(p: Any, s: State, arm: int, level: float) -> float:
-        """Return the sample mean."""
+    def mean(p: Any, s: Any, arm: int) -> float:
         return s.arms[arm, MEAN]
 
     @staticmethod
-    def estimate(p: Any, s: State, arm: int, out: Floats) -> None:
-        """Fill in the sample mean."""
+    def index(p: Any, s: Any, arm: int, level: float) -> float:
+        return s.arms[arm, MEAN]
+
+    @staticmethod
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         out[0] = s.arms[arm, MEAN] if s.arms[arm, COUNT] > 0.0 else math.nan

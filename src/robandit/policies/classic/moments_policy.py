@@ -1,4 +1,7 @@
-"""The common part of index policies that use the sample mean and sample variance."""
+"""Mean and variance of an arm's rewards from running sums, and the index policies that use them.
+
+The arm's first reward is subtracted from all rewards, so no digits cancel if the mean is large compared with the spread.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,35 @@ from functools import partial
 from typing import Any
 
 from robandit.kernel.types import Floats
-from robandit.policies._parts.running_moments import MOMENTS, add_reward, mean_of, variance_of
 from robandit.policies.index import IndexPolicy, Rewards, describe_arm
+
+# Columns of an arm's row.
+COUNT, SHIFT, SUM, SQUARES = 0, 1, 2, 3
+MOMENTS = 4
+
+
+def add_reward(row: Floats, reward: float) -> None:
+    """Add a reward to the sums."""
+    if row[COUNT] == 0.0:
+        row[SHIFT] = reward
+    shifted = reward - row[SHIFT]
+    row[COUNT] += 1.0
+    row[SUM] += shifted
+    row[SQUARES] += shifted * shifted
+
+
+def mean_of(row: Floats) -> float:
+    """Return the sample mean."""
+    return row[SHIFT] + row[SUM] / row[COUNT]
+
+
+def variance_of(row: Floats) -> float:
+    """Return the mean squared distance from the mean (divisor n), or infinity if squares overflow."""
+    n = row[COUNT]
+    if row[SQUARES] == math.inf:
+        return math.inf
+    shifted = row[SUM] / n
+    return max(row[SQUARES] / n - shifted * shifted, 0.0)
 
 
 def describe_moments(
@@ -28,10 +58,8 @@ class MomentsPolicy(IndexPolicy):
 
     @staticmethod
     def add(p: Any, s: Any, arm: int, reward: float) -> None:
-        """Add the reward to the arm's moments."""
         add_reward(s.arms[arm], reward)
 
     @staticmethod
     def mean(p: Any, s: Any, arm: int) -> float:
-        """Return the sample mean."""
         return mean_of(s.arms[arm])

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from robandit.policies._parts.running_moments import COUNT, mean_of, variance_of
 from robandit.policies.assumptions import NORMAL
-from robandit.policies.classic.moments_policy import MomentsPolicy
+from robandit.policies.classic.moments_policy import COUNT, MomentsPolicy, mean_of, variance_of
 from robandit.policies.facts import Facts
 from robandit.policies.index import SLACK, TAKEN
 
@@ -51,7 +50,6 @@ class NormalUCB(MomentsPolicy):
 
     @staticmethod
     def first(p: Any) -> float:
-        """Return 3, the number of first rewards of every arm."""
         return 3.0
 
     @staticmethod
@@ -61,7 +59,6 @@ class NormalUCB(MomentsPolicy):
 
     @staticmethod
     def index(p: Any, s: Any, arm: int, level: float) -> float:
-        """Return mean plus width."""
         return mean_of(s.arms[arm]) + width(s, arm, level)
 
     @staticmethod

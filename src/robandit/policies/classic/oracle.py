@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from robandit.kernel.types import Ints
+from robandit.policies._parts.records import state_of
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
 from robandit.validation import integer
-
-
-class State(NamedTuple):
-    """The number of arms."""
-
-    arms: Ints
 
 
 class Oracle(Policy):
@@ -56,24 +50,20 @@ class Oracle(Policy):
     )
 
     def validate(self) -> None:
-        """Check that the arm is an integer, or None if it is not given yet."""
         if self.arm is not None:
             integer(self.arm, "arm", owner="Oracle")
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
-        """Return the problem's best arm."""
         return problem.best_arm if name == "arm" else super().learned(name, problem, eps)
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return the number of arms; raise if the arm does not exist."""
+    def init(self, arms: int, horizon: int | None) -> Any:
         integer(self.arm, "arm", 0, arms - 1, owner="Oracle", hint=f"there are {arms} arms, counted from 0")
-        return State(np.array([arms], dtype=np.int64))
+        return state_of(arms=np.array([arms], dtype=np.int64))
 
     @staticmethod
-    def select(p: Any, s: State) -> int:
-        """Return the arm."""
+    def select(p: Any, s: Any) -> int:
         return p.arm
 
     @staticmethod
-    def update(p: Any, s: State, arm: int, reward: float) -> None:
+    def update(p: Any, s: Any, arm: int, reward: float) -> None:
         """Learn nothing."""

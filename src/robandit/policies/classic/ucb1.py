@@ -7,7 +7,7 @@ from typing import Any
 
 from robandit.policies.assumptions import BOUNDED
 from robandit.policies.facts import Facts
-from robandit.policies.index import SLACK, IndexPolicy, IndexState
+from robandit.policies.index import SLACK, IndexPolicy
 from robandit.validation import positive
 
 SUM, COUNT = 0, 1  # columns of ``arms``
@@ -57,33 +57,29 @@ class UCB1(IndexPolicy):
     )
 
     def validate(self) -> None:
-        """Check that the scale is positive."""
         positive(self.scale, "scale", owner="UCB1")
 
     @staticmethod
-    def add(p: Any, s: IndexState, arm: int, reward: float) -> None:
-        """Add the reward to the arm's sum."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         s.arms[arm, SUM] += reward
         s.arms[arm, COUNT] += 1.0
 
     @staticmethod
-    def rewards(s: IndexState, arm: int) -> float:
-        """Return the number of rewards of an arm."""
+    def rewards(s: Any, arm: int) -> float:
         return s.arms[arm, COUNT]
 
     @staticmethod
-    def mean(p: Any, s: IndexState, arm: int) -> float:
-        """Return the sample mean."""
+    def mean(p: Any, s: Any, arm: int) -> float:
         return s.arms[arm, SUM] / s.arms[arm, COUNT]
 
     @staticmethod
-    def index(p: Any, s: IndexState, arm: int, level: float) -> float:
+    def index(p: Any, s: Any, arm: int, level: float) -> float:
         """Return mean + scale sqrt(2 log t / n), with level = log t."""
         n = s.arms[arm, COUNT]
         return s.arms[arm, SUM] / n + p.scale * math.sqrt(2.0 * level / n)
 
     @staticmethod
-    def outlook(p: Any, s: IndexState, arm: int, level: float) -> tuple[float, float, float]:
+    def outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
         """Return the tangent, which is above the index because the index is concave in the level."""
         n = s.arms[arm, COUNT]
         width = p.scale * math.sqrt(2.0 * level / n)

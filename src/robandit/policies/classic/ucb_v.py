@@ -4,46 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import touched
-from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.running_moments import COUNT, add_reward, mean_of, variance_of
+from robandit.policies._parts.records import index_state, params_of
 from robandit.policies.assumptions import BOUNDED, NOTHING
-from robandit.policies.classic.moments_policy import MomentsPolicy
+from robandit.policies.classic.moments_policy import COUNT, MOMENTS, MomentsPolicy, add_reward, mean_of, variance_of
 from robandit.policies.facts import Facts
 from robandit.policies.index import SLACK
 from robandit.validation import positive, within
 
-LOW, HIGH = 0, 1
-
-
-class Params(NamedTuple):
-    """The range (0: the observed one), zeta, and 3 c zeta."""
-
-    range: float
-    zeta: float
-    reach: float
-
-
-class State(NamedTuple):
-    """An `IndexState`, with the smallest and largest reward of all arms."""
-
-    arms: Floats
-    seen: Floats  # LOW, HIGH
-    pulls: Ints
-    lines: Floats
-    lead: Ints
+LOW, HIGH = 0, 1  # in ``seen``: the smallest and the largest reward of all arms
 
 
 class UCBV(MomentsPolicy):
     """UCB policy on the sample mean and sample variance. It explores less than UCB1 where rewards vary little.
 
     Use it when rewards are bounded and most arms vary less than the bound allows. The default uses the range of the rewards so far,
-    as a NEGATIVE CONTROL: it shows the loss of an algorithm for bounded rewards on heavy tails, and has no proof.
+    as a NEGATIVE CONTROL: it shows the loss of an algorithm for bounded rewards on heavy tails.
 
     Parameters
     ----------
@@ -94,7 +75,6 @@ class UCBV(MomentsPolicy):
 
     @property
     def facts(self) -> Facts:
-        """The facts. No bound is proved for an observed range, or for zeta <= 1."""
         facts = super().facts
         if self.range != "observed" and self.zeta > 1.0:
             return facts
@@ -114,14 +94,12 @@ class UCBV(MomentsPolicy):
         return super().name.replace("UCB-V", "UCB-V, observed range", 1) if self.range == "observed" else super().name
 
     def validate(self) -> None:
-        """Check that the range is a positive number or ``"observed"``, and the other parameters."""
         if self.range != "observed":
             positive(self.range, "range", owner="UCBV", hint="or pass 'observed'")
         positive(self.zeta, "zeta", owner="UCBV")
         within(self.c, "c", 0.0, math.inf, owner="UCBV")
 
     def informed_by(self, problem: Any, *, eps: float | None = None) -> Self:
-        """Replace an observed range by the problem's, if its arms are bounded."""
         informed = super().informed_by(problem, eps=eps)
         if informed.range != "observed":
             return informed
@@ -129,31 +107,26 @@ class UCBV(MomentsPolicy):
         length = float(max(ends) - min(ends))
         return dataclasses.replace(informed, range=length) if 0.0 < length < math.inf else informed
 
-    def params(self) -> Params:
-        """Return the parameters as numbers."""
+    def params(self) -> Any:
         length = 0.0 if isinstance(self.range, str) else float(self.range)
-        return Params(length, float(self.zeta), 3.0 * float(self.c) * float(self.zeta))
+        return params_of(range=length, zeta=float(self.zeta), reach=3.0 * float(self.c) * float(self.zeta))
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return the state without rewards."""
-        rows, *others = super().init(arms, horizon)
-        return State(rows, np.array([math.inf, -math.inf]), *others)
+    def init(self, arms: int, horizon: int | None) -> Any:
+        return index_state(arms, arms=np.zeros((arms, MOMENTS)), seen=np.array([math.inf, -math.inf]))
 
     @staticmethod
-    def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Add the reward to the arm's moments, and to the observed range."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         add_reward(s.arms[arm], reward)
         if reward < s.seen[LOW] or reward > s.seen[HIGH]:
             widen(p, s, reward)
 
     @staticmethod
-    def index(p: Params, s: State, arm: int, level: float) -> float:
-        """Return mean plus both widths."""
+    def index(p: Any, s: Any, arm: int, level: float) -> float:
         spread, reach = widths(p, s, arm, level)
         return mean_of(s.arms[arm]) + spread + reach
 
     @staticmethod
-    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+    def outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
         """Return the tangent. The index is concave in the level, so it stays below the tangent until the range grows."""
         spread, reach = widths(p, s, arm, level)
         mean = mean_of(s.arms[arm])
@@ -165,7 +138,7 @@ class UCBV(MomentsPolicy):
 
 
 @out_of_line
-def widen(p: Params, s: State, reward: float) -> None:
+def widen(p: Any, s: Any, reward: float) -> None:
     """Extend the observed range. If the policy uses it, every arm's index rises, so all lines are discarded."""
     s.seen[LOW] = min(s.seen[LOW], reward)
     s.seen[HIGH] = max(s.seen[HIGH], reward)
@@ -174,7 +147,7 @@ def widen(p: Params, s: State, reward: float) -> None:
             touched(s.lines, s.lead, arm)
 
 
-def widths(p: Params, s: State, arm: int, level: float) -> tuple[float, float]:
+def widths(p: Any, s: Any, arm: int, level: float) -> tuple[float, float]:
     """Return sqrt(2 V E/n) and 3 c range E/n, with level = log t."""
     n = s.arms[arm, COUNT]
     length = p.range if p.range > 0.0 else s.seen[HIGH] - s.seen[LOW]

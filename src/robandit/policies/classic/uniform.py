@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import uniform
-from robandit.kernel.types import Bools, Ints, UInts
+from robandit.kernel.types import Bools, UInts
+from robandit.policies._parts.records import state_of
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
-
-
-class State(NamedTuple):
-    """The number of arms, and a random stream."""
-
-    arms: Ints
-    rng: UInts
 
 
 class Uniform(Policy):
@@ -46,31 +40,24 @@ class Uniform(Policy):
         random=True, bound="by definition", instance="sum gap/K T", title="Uniform play", matches=(False, None)
     )
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return the number of arms."""
-        return State(np.array([arms], dtype=np.int64), np.zeros(4, dtype=np.uint64))
+    def init(self, arms: int, horizon: int | None) -> Any:
+        return state_of(arms=np.array([arms], dtype=np.int64), rng=np.zeros(4, dtype=np.uint64))
 
     @staticmethod
     def select(p: Any, s: Any) -> int:
-        """Return a random arm."""
         return any_arm(s.allowed, s.rng)
 
     @staticmethod
     def chance(p: Any, s: Any, arm: int) -> float:
-        """Return the same probability for all allowed arms."""
         return 1.0 / allowed_arms(s.allowed) if s.allowed[arm] else 0.0
 
     @staticmethod
-    def update(p: Any, s: State, arm: int, reward: float) -> None:
+    def update(p: Any, s: Any, arm: int, reward: float) -> None:
         """Learn nothing."""
 
 
 def any_arm(allowed: Bools, rng: UInts) -> int:
-    """Return a uniformly random arm among the allowed ones.
-
-    If the first draw, among all arms, is not allowed, a second one among the allowed arms replaces it. That is uniform too, and
-    does not count arms in the usual case.
-    """
+    """Return a uniformly random allowed arm. Arms are counted only if the first draw, among all arms, is not allowed."""
     arm = drawn(allowed.shape[0], rng)
     return arm if allowed[arm] else any_allowed(allowed, rng)
 

@@ -7,18 +7,17 @@ from typing import Any, ClassVar
 
 from robandit.policies.base import Policy
 from robandit.policies.default import DEFAULT
-from robandit.policies.drift.wrapping import Wrapping
+from robandit.policies.drift.wrapping import Following
 from robandit.policies.facts import Facts
 
 CITATION = "ours; after Cao, Wen, Kveton, Xie 2019 and Besson, Kaufmann, Maillard, Seznec 2022"
 
 
-class Probing(Wrapping, Policy):
+class Probing(Following, Policy):
     """Another policy with probes: an arm that was idle for too long is pulled, and pulled on while it does better than before.
 
-    Use it if a bad arm may become good. A policy for fixed laws pulls a bad arm ever more rarely, and notices late that it became
-    the best. Probes are cheap: their number grows like the square root of time, and later by one per mille and arm. They do not
-    help if the best arm becomes bad, because the policy still trusts the old rewards: see `Restarting`.
+    Use it if a bad arm may become good. Probes are cheap: their number grows like the square root of time, and later by one per
+    mille and arm. They do not help if the best arm becomes bad: see `Restarting`.
 
     An arm is probed when it was idle for min(sqrt(K max(t, 100)) / rate, 1000 K) pulls at time t. When its reward arrives, the arm
     is probed again as long as the CUSUM of its normal scores z, max(0, S + z - 1/2), exceeds 1/2. The scores come from the ranks of

@@ -13,22 +13,20 @@ from robandit.policies.base import Policy
 from robandit.policies.default import DEFAULT
 from robandit.policies.drift import schedule
 from robandit.policies.drift.probing import Probing
-from robandit.policies.drift.wrapping import Wrapping
+from robandit.policies.drift.wrapping import Following
 from robandit.policies.facts import Facts
 from robandit.validation import within
 
 KEEP = 8  # rewards that the other arms keep
 
 
-class Restarting(Wrapping, Policy):
+class Restarting(Following, Policy):
     """Another policy with probes and restarts: it forgets old rewards when a detector notices that an arm's law changed.
 
-    Use it if laws change abruptly, rarely and for good. On an alarm the other policy starts anew: it learns again the rewards of
-    the alarmed arm since the estimated change (at most 256) and the last 8 rewards of every other arm, and each other arm is probed
-    once. Do not use it if rewards only fluctuate, such as with the hour of the day: forgetting then costs more than it gains, and
-    on recorded tables it lost (docs/results/drift.md).
-
-    The detector is :mod:`robandit.drift.detector`. Probes are those of `Probing`, with t counted from the last restart.
+    Use it if laws change abruptly, rarely and for good. On an alarm of :mod:`robandit.drift.detector` the other policy starts anew:
+    it learns again the rewards of the alarmed arm since the estimated change (at most 256) and the last 8 rewards of every other
+    arm, and each other arm is probed once. Do not use it if rewards only fluctuate, such as with the hour of the day: on recorded
+    tables it lost (docs/results/drift.md). Probes are those of `Probing`, with t counted from the last restart.
 
     Parameters
     ----------
@@ -68,15 +66,14 @@ class Restarting(Wrapping, Policy):
     about = Facts(citation=Probing.about.citation, notes=Probing.about.notes)
 
     def validate(self) -> None:
-        """Check the parameters."""
         super().validate()
         within(self.delta, "delta", 0.0, 1.0, open_low=True, owner="Restarting")
 
     def react(self, state: Any, alarmed: int) -> Any:
-        """Return the state in which the other policy has learned only what the alarm leaves."""
         book, arms = state.drift_book, state.drift_arms
         stream = state.rng if "rng" in state._fields else np.zeros(4, dtype=np.uint64)
         inner = self.of.start(len(arms), int(book[schedule.HORIZON]) or None, stream)
+        inner.unrewarded[-1] = state.unrewarded[-1]
         keep = [KEEP] * len(arms)
         keep[alarmed] = fresh(state.drift_watch, alarmed)
         for arm in [*(i for i in range(len(arms)) if i != alarmed), alarmed]:

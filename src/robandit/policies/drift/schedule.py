@@ -1,21 +1,13 @@
 """When to probe an arm: the schedule that `Probing` and `Restarting` share, as hooks around those of another policy.
 
-The state has four fields in addition to those of the other policy:
+The state has four fields in addition to those of the other policy: ``drift_watch`` (:mod:`robandit.drift.detector`, one row per
+arm), ``drift_arms`` (one row of integers per arm), ``drift_book`` (numbers of the whole run) and ``drift_log`` (the newest alarms).
 
-- ``drift_watch``: the detector (:mod:`robandit.drift.detector`), one row per arm;
-- ``drift_arms``: one row of integers per arm, with the columns `LAST` and `PROBED`;
-- ``drift_book``: numbers of the whole run, `CLOCK` to `LENGTH`;
-- ``drift_log``: the newest alarms (:mod:`robandit.policies.drift.wrapping` reads and writes it).
-
-An arm is due when it was idle for min(sqrt(K max(t', 100)) / rate, 1000 K) pulls, where t' is the number of pulls since the last
-restart. `select` returns a due arm, and else the arm of the other policy. When a probe's reward arrives, the arm is probed again as
-long as the CUSUM of its normal scores, max(0, S + z - 1/2), exceeds 1/2. So a probe of an arm that got better becomes a burst.
-Pulls count when they are made, not when their rewards arrive.
+`select` returns an arm that is due (`Probing` has the rule), and else the arm of the other policy. Pulls count when they are made.
 
 A restart forgets the pulls whose rewards are still to come. So the mark of a pull contains the number of restarts before it, beside
 the mark of the other policy. The late reward of a pull from before the last restart counts as a new pull, and its expiry as none.
-The marks of Robandit's own policies are small integers. Other marks do not contain the number: such a pull always counts as one
-since the last restart.
+The marks of Robandit's own policies are small integers. A pull with another mark always counts as one since the last restart.
 """
 
 from __future__ import annotations
@@ -173,7 +165,11 @@ def expire_probing(expire: Any, p: Any, s: Any, arm: int, mark: float) -> None:
 
 def update_probing(update: Any, take: Any, p: Any, s: Any, arm: int, reward: float, mark: float) -> None:
     """Learn the reward, watch it, and continue or end the arm's burst. An alarm ends it, and makes the state wait for `grow`."""
-    update(p, s, arm, reward, take(p, s, arm) if is_old(s, mark) else inner_mark(mark))
+    own = inner_mark(mark)
+    if is_old(s, mark):
+        s.unrewarded[arm] += s.unrewarded[s.unrewarded.shape[0] - 1]  # the restart has forgotten the pull
+        own = take(p, s, arm)
+    update(p, s, arm, reward, own)
     d = s.drift_watch
     if step(d, arm, reward, SALT, 1.0 / tempered(d, arm)) >= 1.0 / p.drift_delta:
         s.drift_book[ALARMED] = arm

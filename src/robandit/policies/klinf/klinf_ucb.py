@@ -9,18 +9,20 @@ from __future__ import annotations
 import dataclasses
 import math
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm
-from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
+from robandit.kernel.types import Floats
+from robandit.policies._parts.parameters import check_known
+from robandit.policies._parts.records import params_of, state_of
+from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import IndexPolicy, Rewards, first_untried, log_time, pulls_made, take_pull
+from robandit.policies.index import IndexPolicy, Rewards, first_forced, log_time, pulls_made, take_pull
 from robandit.policies.klinf.upper_bound import FARTHEST, GEOMETRIC, SOLUTION_LENGTH, TOP, VALUE, solve, start_at
-from robandit.validation import choice, order, positive, within
+from robandit.validation import choice, within
 
 REWARD, POWER = 0, 1  # rows of the pool, in units
 SUM, UNITS, POWERS = 0, 1, 2  # columns of ``arms``: sums of rewards, of rewards in units, of their powers
@@ -38,33 +40,11 @@ ROUNDING = 1.0 - 1e-12  # 0.07 * 100 is 7.000000000000001, which must not become
 LOOSE = 1e-12  # far above the rounding error of a value at given multipliers
 
 
-class Params(NamedTuple):
-    """The parameters as numbers."""
-
-    eps: float
-    unit: float  # u^(1/(1+eps))
-    batch: float
-    proved: int
-
-
-class State(NamedTuple):
-    """An `IndexState` with solutions, rewards and the batch. The constants above name the columns."""
-
-    arms: Floats  # (arms, 3)
-    found: Floats  # (arms + 1, SOLUTION_LENGTH + 2); `estimate` uses the last row
-    pool: Floats
-    slots: Ints
-    pulls: Ints
-    run: Ints
-    lines: Floats
-    lead: Ints
-
-
 def select_batched(index: Any, outlook: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any) -> int:
     """Return the arm of the current batch if it is allowed, or else choose one. t includes the next pull."""
     if s.run[LEFT] > 0 and s.allowed[s.run[ARM]]:
         return s.run[ARM]
-    arm = first_untried(rewards, s, first(p))
+    arm = first_forced(rewards, s, first(p))
     if arm < 0:
         arm = s.run[CHOSEN] = best_arm(index, outlook, pulls_made, p, s, level(p, s))
     return arm
@@ -73,9 +53,8 @@ def select_batched(index: Any, outlook: Any, level: Any, rewards: Rewards, first
 class KLinfUCB(KeepsRewards, IndexPolicy):
     """Index policy whose index is the largest mean of any law with E|X|^(1+eps) <= u that an arm's rewards do not exclude.
 
-    It is asymptotically optimal, constants included, when eps and u are known. Use it as the non-adaptive baseline, with a valid u.
-    An index is at most u^(1/(1+eps)), unless rewards contradict u: then it is infinite (counted in ``infeasible``). The policy
-    keeps all rewards, and computes an index in a few passes over them. Centre rewards near zero: the index depends on the origin.
+    It is asymptotically optimal, constants included, when eps and u are known. If rewards contradict u, an index is infinite
+    (counted in ``infeasible``). All rewards are kept. Centre rewards near zero: the index depends on the origin.
 
     Parameters
     ----------
@@ -135,38 +114,31 @@ class KLinfUCB(KeepsRewards, IndexPolicy):
 
     @property
     def facts(self) -> Facts:
-        """The facts. A bound is proved only for ``threshold="proved"``."""
         facts = super().facts
         if self.threshold == "proved":
             return facts
         return dataclasses.replace(facts, bound="", instance="", matches=(None, None))
 
     def validate(self) -> None:
-        """Check the class of laws, the batch factor and the threshold."""
-        if self.eps is not None:
-            order(self.eps, owner="KLinfUCB")
-        if self.u is not None:
-            positive(self.u, "u", owner="KLinfUCB")
+        check_known(self)
         within(self.batch, "batch", 0.0, math.inf, owner="KLinfUCB")
         choice(self.threshold, "threshold", ("proved", "log"), owner="KLinfUCB")
 
-    def params(self) -> Params:
+    def params(self: Any) -> Any:
         """Return the parameters as numbers. The unit of rewards is the largest mean in the class."""
-        assert self.eps is not None
-        assert self.u is not None
         unit = float(self.u) ** (1.0 / (1.0 + self.eps))
-        return Params(float(self.eps), unit, float(self.batch), int(self.threshold == "proved"))
+        proved = int(self.threshold == "proved")
+        return params_of(eps=float(self.eps), unit=unit, batch=float(self.batch), proved=proved)
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return the state without rewards."""
+    def init(self, arms: int, horizon: int | None) -> Any:
         rows, pulls, lines, lead = super().init(arms, horizon)
-        found = np.zeros((arms + 1, SOLUTION_LENGTH + 2))
+        found = np.zeros((arms + 1, SOLUTION_LENGTH + 2))  # `estimate` uses the last row
         found[:, LEVEL] = -1.0
         run = np.array([-1, 0, -1, 0], dtype=np.int64)
-        return State(rows, found, *empty_store(arms, 2), pulls, run, lines, lead)
+        pool, slots = empty_store(arms, 2)
+        return state_of(arms=rows, found=found, pool=pool, slots=slots, pulls=pulls, run=run, lines=lines, lead=lead)
 
     def forget_choice(self, state: Any) -> None:
-        """Discard the leader, and the arm that the last `select` chose."""
         super().forget_choice(state)
         state.run[CHOSEN] = -1
 
@@ -175,14 +147,14 @@ class KLinfUCB(KeepsRewards, IndexPolicy):
         if state.run[ARM] == arm:
             state.run[LEFT] = 0
 
-    def counters(self, state: State) -> dict[str, int]:
-        """Return the number of evaluations with an infinite index, when no law of the class explains the rewards."""
+    def counters(self, state: Any) -> dict[str, int]:
         return {"infeasible": int(state.run[INFEASIBLE])}
 
+    rewards = staticmethod(stored_rewards)
     select = staticmethod(partial(select_batched))
 
     @staticmethod
-    def take(p: Params, s: State, arm: int) -> float:
+    def take(p: Any, s: Any, arm: int) -> float:
         """Count the pull, also in its batch. The first pull of the chosen arm starts a batch, which ignores pulls of other arms."""
         if s.run[LEFT] > 0:
             if arm == s.run[ARM]:
@@ -194,8 +166,7 @@ class KLinfUCB(KeepsRewards, IndexPolicy):
         return take_pull(p, s, arm)
 
     @staticmethod
-    def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Keep the reward and its power, in units."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         x = min(max(reward / p.unit, -FARTHEST), FARTHEST)
         power = abs(x) ** (1.0 + p.eps)
         column = append(s.slots, arm)
@@ -207,19 +178,17 @@ class KLinfUCB(KeepsRewards, IndexPolicy):
         s.found[arm, LEVEL] = -1.0
 
     @staticmethod
-    def rewards(s: State, arm: int) -> float:
-        """Return the number of rewards of an arm."""
-        return s.slots[arm, USED]
+    def mean(p: Any, s: Any, arm: int) -> float:
+        return s.arms[arm, SUM] / s.slots[arm, USED]
 
     @staticmethod
-    def index(p: Params, s: State, arm: int, level: float) -> float:
-        """Return the index of an arm; count it if no law of the class explains the rewards."""
+    def index(p: Any, s: Any, arm: int, level: float) -> float:
         if look_up(p, s, arm, arm, level) and s.found[arm, VALUE] == math.inf:
             s.run[INFEASIBLE] += 1
         return p.unit * s.found[arm, VALUE]
 
     @staticmethod
-    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+    def outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
         """Return the tangent in log t of the bound that the last solution gives for every t."""
         if s.found[arm, VALUE] == math.inf:
             return math.inf, 0.0, math.inf
@@ -230,7 +199,7 @@ class KLinfUCB(KeepsRewards, IndexPolicy):
         return p.unit * height, p.unit * slope, math.inf
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         """Fill in the sample mean and the index. It is solved in the last row, to keep the starting point of the next search."""
         out[0] = math.nan
         out[1] = math.inf
@@ -243,7 +212,7 @@ class KLinfUCB(KeepsRewards, IndexPolicy):
             out[1] = p.unit * s.found[last, VALUE]
 
 
-def budget(p: Params, n: float, level: float) -> float:
+def budget(p: Any, n: float, level: float) -> float:
     """Return C = threshold / N, with level = log t."""
     threshold = level
     if p.proved != 0:
@@ -252,7 +221,7 @@ def budget(p: Params, n: float, level: float) -> float:
 
 
 @out_of_line
-def look_up(p: Params, s: State, arm: int, row: int, level: float) -> bool:
+def look_up(p: Any, s: Any, arm: int, row: int, level: float) -> bool:
     """Put the arm's solution at this level into a row of ``found``, and return whether it was computed."""
     if s.found[row, LEVEL] == level:
         return False

@@ -2,29 +2,20 @@
 
 Among all laws with E|X|^(1+eps) <= B and Kullback-Leibler divergence at most C from the sample, the largest mean is
 
-    U = min over l > 0 and a >= h(l) of  a + l B - exp(-C + mean_j log(a - x_j + l |x_j|^(1+eps))),
+    U = min over l > 0 and a >= h(l) of  a + l B - exp(-C + mean_j log(a - x_j + l |x_j|^(1+eps))).
 
-a convex problem in two variables. ``h(l)`` makes the argument of the logarithm non-negative on the whole line, not only at the
-sample. Where the argument is zero, the optimal law may have an atom outside the sample.
+``h(l)`` makes the argument of the logarithm non-negative on the whole line. Where it is zero, the optimal law may have an atom
+outside the sample. With y = exp(theta) the position of that zero, ``l = y^-eps / (1+eps)`` and ``h = eps y / (1+eps)``. With ``a =
+h + s``, s >= 0.
 
-**Units.** Rewards are divided by B^(1/(1+eps)), so that B = 1 and -1 <= U <= 1.
+The problem is convex in (a, l). Newton's method in (theta, s) starts from the last solution, with second derivatives from one pass
+over the sample. Where it does not converge (2 % of cold starts on heavy tails), nested searches find the s with derivative zero for
+each theta, then theta. Every feasible (a, l) gives an upper bound, so the result is never too small.
 
-**Variables.** Let y = exp(theta) be the position of that zero. Then ``l = y^-eps / (1+eps)`` and ``h = eps y / (1+eps)``. With
-``a = h + s`` the constraint is s >= 0. Usually s = 0, which leaves one variable.
-
-**Method.** Newton's method in (theta, s) from the last solution, with exact second derivatives from one pass over the sample. The
-problem is convex in (a, l), so a point without descent is the minimum. Where Newton's method does not converge (2 % of cold starts
-on heavy tails), nested searches find the s with derivative zero for each theta, then theta (the minimum over s is convex in l).
-
-**Accuracy.** Every feasible (a, l) gives an upper bound, so the result is never too small. The search ends when, by convexity, the
-value can decrease by less than 1e-11 units. With rounding, the result is accurate to 1e-10 units, or 1e-16 / C units if that is
-more. The exception is a C within a relative 1e-6 of the least budget that any law of the class needs.
-
-**No such law.** If an outlier contradicts B, the class may have no law within the budget. The index is then +inf. This has small
-probability, and more rewards help. If the mean of |x|^(1+eps) > B, a convex problem in one variable decides this case first.
-
-**Range.** Rewards beyond 1e75 units count as 1e75 units. A law of the class explains one such reward only with N C > 170, and
-KLinf-UCB has less than 120 in any run of less than 2^53 pulls.
+Rewards are divided by B^(1/(1+eps)), so that B = 1 and -1 <= U <= 1. With rounding, the result is accurate to 1e-10 units, or 1e-16
+/ C units if that is more, except for a C within a relative 1e-6 of the least budget that any law of the class needs. If no law of
+the class is within the budget, because an outlier contradicts B, the index is +inf. Rewards beyond 1e75 units count as 1e75 units:
+a law of the class explains such a reward only with N C > 170, and KLinf-UCB has less than 120 in any run of less than 2^53 pulls.
 """
 
 from __future__ import annotations
@@ -65,24 +56,9 @@ Sample = tuple[Floats, int, int, float, float]  # pool, first column, size, mean
 def klinf_index(x: ArrayLike, *, eps: float, u: float, budget: float) -> float:
     """Return the largest mean of a law with E|X|^(1+eps) <= u whose divergence KL(sample, law) is at most ``budget``.
 
-    It is sup{m : KLinf(sample, m) <= budget}. KLinf-UCB uses it with budget = threshold / N.
+    It is sup{m : KLinf(sample, m) <= budget}. With b = u^(1/(1+eps)) it is in [-b, b] and accurate to 1e-10 b. It is +inf if no law
+    of the class is within the budget. KLinf-UCB uses it with budget = threshold / N.
 
-    Parameters
-    ----------
-    x
-        The sample, one-dimensional.
-    eps, u
-        The class: E|X|^(1+eps) <= u, with eps in (0, 1].
-    budget
-        The divergence allowed, > 0.
-
-    Returns
-    -------
-    The mean, in [-b, b] with b = u^(1/(1+eps)), accurate to 1e-10 b; +inf if no law of the class is within the budget.
-
-    Examples
-    --------
-    >>> from robandit.policies.klinf.upper_bound import klinf_index
     >>> round(klinf_index([-1.0, 0.0, 0.5, 2.0], eps=0.5, u=3.0, budget=0.1), 8)
     1.21817448
     """
@@ -178,10 +154,7 @@ def too_far(pool: Floats, start: int, n: int, budget: float) -> bool:
 
 @out_of_line
 def moments(sample: Sample, a: float, lam: float, least: float) -> tuple[float, float, float, float, float, float]:
-    """Return the means of log(r / (a + lam)), 1/r and p/r, and the (co)variances of the last two, for r_j = a - x_j + lam p_j.
-
-    Terms are shifted by approximate means, so that digits are not lost when all r are nearly equal.
-    """
+    """Return the means of log(r / (a + lam)), 1/r and p/r, and the (co)variances of the last two, for r_j = a - x_j + lam p_j."""
     pool, start, n, mean, moment = sample
     scale = 1.0 / (a + lam)
     about = 1.0 / max(a - mean + lam * moment, least)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from robandit.kernel.random import exponential
 from robandit.kernel.types import Floats
+from robandit.policies._parts.records import params_of
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.p_robust.perturbed import Perturbed
@@ -25,21 +26,11 @@ STEEP = 1.5
 POWER, SIZE = 0, 1  # ``law``: 1/alpha and lambda of the Pareto and Frechet laws
 
 
-class Params(NamedTuple):
-    """Order of the moment and its constant, the scale, and the perturbation's law as a number."""
-
-    order: float
-    b: float
-    unit: float
-    kind: int
-
-
 class APE2(Perturbed, Policy):
     """A policy that adds random noise to each arm's p-robust mean; the noise falls with the arm's number of rewards.
 
     Use it when you know an order of finite moments, but neither the size of the moments nor the horizon. The scale c replaces a
-    bound on the moments, so it must fit the rewards. The guarantee is exponential in u. The estimate shrinks towards 0: centre
-    rewards whose mean is large compared with their spread.
+    bound on the moments and must fit the rewards. The estimate shrinks towards 0: centre rewards with a large mean.
 
     Parameters
     ----------
@@ -48,10 +39,9 @@ class APE2(Perturbed, Policy):
     c
         Scale of the estimate and of the perturbation, in the units of the rewards. The authors search [1e-3, 1e2] for it.
     perturbation
-        Law of the noise G, with the authors' parameters. ``"weibull"`` and ``"gamma"`` have shape 1, which is the standard
-        exponential law. ``"gev"`` is Gumbel's standard law. ``"pareto"`` is lambda U^(-1/alpha) and ``"frechet"`` is lambda (-log
-        U)^(-1/alpha), with alpha = (1+eps)^2/eps and lambda = 1. If this alpha is not above log K, alpha = lambda = log K; that
-        takes at least 55 arms, as (1+eps)^2/eps >= 4.
+        Law of the noise G, with the authors' parameters. ``"weibull"`` and ``"gamma"``: the standard exponential law. ``"gev"``:
+        Gumbel's standard law. ``"pareto"``: lambda U^(-1/alpha). ``"frechet"``: lambda (-log U)^(-1/alpha). alpha = (1+eps)^2/eps
+        and lambda = 1, or alpha = lambda = log K if this alpha is not above log K, which takes at least 55 arms.
 
     Guarantee
     ---------
@@ -99,17 +89,15 @@ class APE2(Perturbed, Policy):
     )
 
     def validate(self) -> None:
-        """Check eps, the scale and the law."""
         super().validate()
         choice(self.perturbation, "perturbation", get_args(Perturbation), owner="APE2")
 
-    def params(self) -> Params:
-        """Return the order, its constant, the scale and the law."""
-        return Params(*order_and_constant(self.eps), float(self.c), KINDS[self.perturbation])
+    def params(self: Any) -> Any:
+        order, b = order_and_constant(self.eps)
+        return params_of(order=order, b=b, unit=float(self.c), kind=KINDS[self.perturbation])
 
-    def init(self, arms: int, horizon: int | None) -> Any:
+    def init(self: Any, arms: int, horizon: int | None) -> Any:
         """Return a state without rewards. The law's parameters depend on the number of arms."""
-        assert self.eps is not None
         alpha, size = (1.0 + self.eps) * (1.0 + self.eps) / self.eps, 1.0
         if not alpha > math.log(arms):
             alpha = size = math.log(arms)
@@ -119,30 +107,26 @@ class APE2(Perturbed, Policy):
     add = staticmethod(learn_mean)
 
     @staticmethod
-    def reach(p: Params, s: Any, arm: int) -> float:
-        """Return the factor of the perturbation."""
+    def reach(p: Any, s: Any, arm: int) -> float:
         return p.unit * s.arms[arm, SHRINK]
 
     @staticmethod
-    def score(p: Params, s: Any, arm: int) -> float:
-        """Return the perturbed mean."""
+    def score(p: Any, s: Any, arm: int) -> float:
         noise = perturbation(p.kind, s.law, exponential(s.rng))
         return s.arms[arm, MEAN] + p.unit * noise * s.arms[arm, SHRINK]
 
     @staticmethod
-    def exceeded(p: Params, s: Any, chance: float) -> float:
-        """Return the noise that is exceeded with this probability."""
+    def exceeded(p: Any, s: Any, chance: float) -> float:
         if p.kind in (EXPONENTIAL, PARETO):
             return perturbation(p.kind, s.law, -math.log(chance))
         return perturbation(p.kind, s.law, -math.log1p(-chance) if chance < 1.0 else math.inf)
 
     @staticmethod
-    def above(p: Params, s: Any, noise: float) -> float:
-        """Return the probability of larger noise."""
+    def above(p: Any, s: Any, noise: float) -> float:
         return noise_above(p.kind, s.law, noise)
 
     @staticmethod
-    def edges(p: Params, s: Any) -> tuple[float, float]:
+    def edges(p: Any, s: Any) -> tuple[float, float]:
         """Return the least noise, or the points that enclose the steep part of Gumbel's and Frechet's distribution function."""
         if p.kind == EXPONENTIAL:
             return 0.0, 0.0

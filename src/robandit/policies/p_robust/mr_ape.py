@@ -9,9 +9,9 @@ import numpy as np
 from robandit.kernel.random import uniform
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.p_robust.mr_ucb import Params, bonus
+from robandit.policies.p_robust.mr_ucb import bonus, minimax_params
 from robandit.policies.p_robust.perturbed import Perturbed
-from robandit.policies.p_robust.running_mean import ARM_FLOATS, COUNT, MEAN, learn_mean, mean_state, order_and_constant
+from robandit.policies.p_robust.running_mean import ARM_FLOATS, COUNT, MEAN, learn_mean, mean_state
 
 REACH = ARM_FLOATS  # the largest perturbation of the arm
 
@@ -19,9 +19,7 @@ REACH = ARM_FLOATS  # the largest perturbation of the arm
 class MRAPE(Perturbed, Policy):
     """A policy on the p-robust mean plus a uniform random share of a bonus that falls to 0 after T/K pulls of an arm.
 
-    This is MR-UCB with a random bonus, drawn for each arm and round. Use it like `MRUCB`, if decisions may be random. The scale c
-    replaces a bound on the moments, so it must fit the rewards. The guarantee is exponential in u. The estimate shrinks towards 0:
-    centre rewards whose mean is large compared with their spread.
+    This is MR-UCB with a random bonus, drawn for each arm and round. Use it like `MRUCB`, if decisions may be random.
 
     Parameters
     ----------
@@ -75,13 +73,10 @@ class MRAPE(Perturbed, Policy):
         notes=("MR-APE: rule and constants are those of the authors' code, not checked against the text.",),
     )
 
-    def params(self) -> Params:
-        """Return the order, its constant, the scales and the horizon."""
-        assert self.horizon is not None
-        return Params(*order_and_constant(self.eps), float(self.c), 2.0 * self.c, float(self.horizon))
+    def params(self) -> Any:
+        return minimax_params(self, self.c, 2.0 * self.c)
 
     def init(self, arms: int, horizon: int | None) -> Any:
-        """Return a state without rewards."""
         return mean_state(arms, self.eps, 1, rng=np.zeros(4, dtype=np.uint64))
 
     def extended(self, state: Any) -> Any:
@@ -93,32 +88,26 @@ class MRAPE(Perturbed, Policy):
         return longer
 
     @staticmethod
-    def add(p: Params, s: Any, arm: int, reward: float) -> None:
-        """Update the arm's mean and reach, which change only with the arm's own rewards."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         learn_mean(p, s, arm, reward)
         s.arms[arm, REACH] = bonus(p, s, arm)
 
     @staticmethod
-    def reach(p: Params, s: Any, arm: int) -> float:
-        """Return the largest perturbation of the arm."""
+    def reach(p: Any, s: Any, arm: int) -> float:
         return s.arms[arm, REACH]
 
     @staticmethod
-    def score(p: Params, s: Any, arm: int) -> float:
-        """Return the mean plus a uniform share of the reach."""
+    def score(p: Any, s: Any, arm: int) -> float:
         return s.arms[arm, MEAN] + s.arms[arm, REACH] * uniform(s.rng)
 
     @staticmethod
-    def exceeded(p: Params, s: Any, chance: float) -> float:
-        """Return the share that is exceeded with this probability."""
+    def exceeded(p: Any, s: Any, chance: float) -> float:
         return 1.0 - chance
 
     @staticmethod
-    def above(p: Params, s: Any, share: float) -> float:
-        """Return the probability of a larger share."""
+    def above(p: Any, s: Any, share: float) -> float:
         return min(max(1.0 - share, 0.0), 1.0)
 
     @staticmethod
-    def edges(p: Params, s: Any) -> tuple[float, float]:
-        """Return the least and the largest share."""
+    def edges(p: Any, s: Any) -> tuple[float, float]:
         return 0.0, 1.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 from robandit.kernel.lazy import lazy_state
+from robandit.policies._parts.records import params_of
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import FLAT, IndexPolicy
 from robandit.policies.p_robust.running_mean import (
@@ -22,17 +23,13 @@ from robandit.policies.p_robust.running_mean import (
 INDEX = ARM_FLOATS
 
 
-class Params(NamedTuple):
-    """Order of the moment and its constant, scale of the estimate, scale of the bonus, and the horizon."""
-
-    order: float
-    b: float
-    unit: float
-    c: float
-    horizon: float
+def minimax_params(policy: Any, unit: float, c: float) -> Any:
+    """Return the order and its constant, the scales of the estimate and of the bonus, and the horizon."""
+    order, b = order_and_constant(policy.eps)
+    return params_of(order=order, b=b, unit=float(unit), c=float(c), horizon=float(policy.horizon))
 
 
-def bonus(p: Params, s: Any, arm: int) -> float:
+def bonus(p: Any, s: Any, arm: int) -> float:
     """Return c log(max(T/(K n), 1)) / n^(eps/(1+eps)), which is 0 once the arm has T/K rewards."""
     return p.c * math.log(max(p.horizon / (s.arms.shape[0] * s.arms[arm, COUNT]), 1.0)) * s.arms[arm, SHRINK]
 
@@ -41,7 +38,7 @@ class MRUCB(PRobust, IndexPolicy):
     """UCB policy on the p-robust mean, with a bonus that falls to 0 after T/K pulls of an arm.
 
     Use it when you know the horizon and an order of finite moments, but not their size. The scales replace a bound on the moments
-    and must fit the rewards. The estimate shrinks towards 0: centre rewards whose mean is large compared with their spread.
+    and must fit the rewards. The estimate shrinks towards 0: centre rewards with a large mean.
 
     Parameters
     ----------
@@ -96,13 +93,10 @@ class MRUCB(PRobust, IndexPolicy):
         ),
     )
 
-    def params(self) -> Params:
-        """Return the order, its constant, the scales and the horizon."""
-        assert self.horizon is not None
-        return Params(*order_and_constant(self.eps), float(self.c_est), float(self.c), float(self.horizon))
+    def params(self) -> Any:
+        return minimax_params(self, self.c_est, self.c)
 
     def init(self, arms: int, horizon: int | None) -> Any:
-        """Return a state without rewards."""
         lines, lead = lazy_state(arms)
         return mean_state(arms, self.eps, 1, lines=lines, lead=lead)
 
@@ -117,22 +111,18 @@ class MRUCB(PRobust, IndexPolicy):
     outlook = FLAT
 
     @staticmethod
-    def add(p: Params, s: Any, arm: int, reward: float) -> None:
-        """Update the arm's mean and index, which change only with the arm's own rewards."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         learn_mean(p, s, arm, reward)
         s.arms[arm, INDEX] = s.arms[arm, MEAN] + bonus(p, s, arm)
 
     @staticmethod
-    def mean(p: Params, s: Any, arm: int) -> float:
-        """Return the p-robust mean."""
+    def mean(p: Any, s: Any, arm: int) -> float:
         return s.arms[arm, MEAN]
 
     @staticmethod
-    def level(p: Params, s: Any) -> float:
-        """Return 0, because the index does not change with time."""
+    def level(p: Any, s: Any) -> float:
         return 0.0
 
     @staticmethod
-    def index(p: Params, s: Any, arm: int, level: float) -> float:
-        """Return the index, computed at the arm's last reward."""
+    def index(p: Any, s: Any, arm: int, level: float) -> float:
         return s.arms[arm, INDEX]

@@ -1,29 +1,27 @@
 """The p-robust mean of APE^2 and its successors, updated at a bounded cost per reward.
 
-The mean of n rewards is c n^(1/p - 1) F(n), F(n) = sum_j psi(X_j / (c n^(1/p))), psi(x) = sign(x) log(1 + |x| + b |x|^p). Each
-reward changes the argument of all terms, so a plain sum costs O(n) per reward and O(n^2) per arm. But for fixed rewards F is a
-smooth function of log n, because psi(e^y) has no singularity near the real line. So F is summed directly up to 63 rewards. From
-then on each arm stores F at 12 Chebyshev points of log n between m and 2m, and interpolates. At n = 2m new points are computed from
-the stored rewards. In between, new rewards are added to the points 16 at a time; the terms of the waiting rewards are summed
-directly. Sums of logarithms are logarithms of products, stored as product - 1, so that tiny terms lose no digits. A reward costs
-two dozen multiplications for the points and a few logarithms, for every n. The error is below 1e-12 of sum_j |psi_j| for all p in
-(1, 2], all n, and rewards that are 0 or have |X|/c >= 1e-150. Interpolation contributes 3e-15. Tests measure below 1e-13.
+The mean of n rewards is c n^(1/p - 1) F(n), F(n) = sum_j psi(X_j / (c n^(1/p))), psi(x) = sign(x) log(1 + |x| + b |x|^p). For fixed
+rewards F is a smooth function of log n. So F is summed directly up to 63 rewards. From then on each arm stores F at 12 Chebyshev
+points of log n between m and 2m, and interpolates; at n = 2m new points are computed from the stored rewards. New rewards are added
+to the points 16 at a time. Sums of logarithms are logarithms of products, stored as product - 1, so that tiny terms lose no digits.
+The error is below 1e-12 of sum_j |psi_j| for all p in (1, 2], all n, and rewards that are 0 or have |X|/c >= 1e-150.
 
-A policy's parameters have ``order`` (p), ``b`` and ``unit`` (c). Its state begins with the fields of `MeanState`, where ``arms``
-has the columns COUNT, MEAN, SHRINK and SINCE. Rewards in another order give the same mean up to rounding, not exactly.
+A policy's parameters have ``order`` (p), ``b`` and ``unit`` (c). Its state comes from `mean_state`. Rewards in another order give
+the same mean up to rounding, not exactly.
 """
 
 from __future__ import annotations
 
 import math
-from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.types import Floats, Ints
+from robandit.kernel.types import Floats
+from robandit.policies._parts.blocks import two_sum
 from robandit.policies._parts.parameters import check_known
+from robandit.policies._parts.records import state_of
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
 from robandit.policies.index import no_pulls
 from robandit.validation import within
@@ -50,58 +48,44 @@ WIDEST = 1e150  # bound on c, so that rewards can be divided by c
 LOG_2 = math.log(2.0)
 
 
-class MeanState(NamedTuple):
-    """The fields with which the state of each policy on the p-robust mean begins."""
-
-    arms: Floats  # (arms, ARM_FLOATS), and columns of the policy
-    pulls: Ints
-    fit: Floats  # (arms, 2, POINTS): F and its rounding error at the points of each arm
-    spans: Ints
-    points: Floats
-    work: Floats
-    pool: Floats
-    slots: Ints
-
-
 class PRobust(KeepsRewards):
     """Base class of the policies on the p-robust mean."""
 
     def validate(self) -> None:
-        """Check eps and the horizon, if they are known, and that rewards can be divided by the scales."""
         check_known(self)
         for name in ("c", "c_est"):
             if hasattr(self, name):
-                bounds = 1.0 / WIDEST, WIDEST
-                within(getattr(self, name), name, *bounds, open_low=True, open_high=True, owner=type(self).__name__)
+                value, owner = getattr(self, name), type(self).__name__
+                within(value, name, 1.0 / WIDEST, WIDEST, open_low=True, open_high=True, owner=owner)
 
 
-def order_and_constant(eps: float | None) -> tuple[float, float]:
+def order_and_constant(eps: float) -> tuple[float, float]:
     """Return p = 1 + eps, and the constant b of psi."""
     from robandit.estimators.p_robust import b_p  # here, because only playing needs it
 
-    assert eps is not None
     return 1.0 + eps, b_p(1.0 + eps)
 
 
-@cache
-def _state_type(more: tuple[str, ...]) -> Any:
-    return cast(Any, NamedTuple)("State", [(name, Any) for name in (*MeanState._fields, *more)])
-
-
-def mean_state(arms: int, eps: float | None, extra: int = 0, **more: Any) -> Any:
-    """Return the state of a new run: the fields of `MeanState`, with extra columns in ``arms``, then those in ``more``."""
-    assert eps is not None
+def mean_state(arms: int, eps: Any, extra: int = 0, **more: Any) -> Any:
+    """Return the state of a new run, with extra columns in ``arms``, and with the fields in ``more`` at its end."""
     angles = (2.0 * np.arange(POINTS) + 1.0) * np.pi / (2.0 * POINTS)
     points = np.empty((4, POINTS))
     points[WHERE] = np.cos(angles)
     points[WEIGHT] = np.sin(angles) * (-1.0) ** np.arange(POINTS)
     points[SHARE] = 2.0 ** (-0.5 * (1.0 + points[WHERE]))
     points[SCALE] = points[SHARE] ** (1.0 / (1.0 + eps))
-    fit, spans = np.zeros((arms, 2, POINTS)), np.zeros((arms, 2), dtype=np.int64)
-    numbers, work = np.zeros((arms, ARM_FLOATS + extra)), np.zeros((4, POINTS))
     pool, slots = empty_store(arms, 2)
-    mean = MeanState(numbers, no_pulls(arms), fit, spans, points, work, pool, slots)
-    return _state_type(tuple(more))(*mean, *more.values())
+    return state_of(
+        arms=np.zeros((arms, ARM_FLOATS + extra)),
+        pulls=no_pulls(arms),
+        fit=np.zeros((arms, 2, POINTS)),  # F and its rounding error at the points of each arm
+        spans=np.zeros((arms, 2), dtype=np.int64),
+        points=points,
+        work=np.zeros((4, POINTS)),
+        pool=pool,
+        slots=slots,
+        **more,
+    )
 
 
 def learn_mean(p: Any, s: Any, arm: int, reward: float) -> None:
@@ -234,8 +218,6 @@ def add_logarithms(work: Floats, fit: Floats) -> None:
 @out_of_line
 def add(fit: Floats, k: int, value: float) -> None:
     """Add a value to F at a point, and its rounding error to ``fit[1]``."""
-    old = fit[0, k]
-    new = old + value
-    part = new - old
-    fit[0, k] = new
-    fit[1, k] += (old - (new - part)) + (value - part)
+    total, lost = two_sum(fit[0, k], value)
+    fit[0, k] = total
+    fit[1, k] += lost

@@ -2,16 +2,16 @@
 
 f is chosen by name, as a function of ``level = log t``: ``"log"`` is log t, ``"log_squared"`` is (log t)^2, ``"log_log"`` is log
 log t, and ``"corollary"`` is exp(sqrt(log log t) / 2) / 2, the function of Ashutosh et al. (2021) with Phi = log t and c0 = 1/2.
-Before t = 3 (log_log: 16) f is constant. So the first three are always above 1, and the last is above 1 from t = 929 on.
-
-g is a constant in (0, 1), or the corollary's ``g(t) = (log log t)^(-1/2)``, which is 1 for t <= 15.
+Before t = 3 (log_log: 16) f is constant. So only ``"corollary"`` can be below 1, until t = 929. g is a constant in (0, 1), or the
+corollary's ``g(t) = (log log t)^(-1/2)``, which is 1 for t <= 15.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
+from robandit.policies._parts.records import params_of
 from robandit.validation import choice, within
 
 INPUTS = "f and g are inputs; to choose them well, one would have to know eps and u."
@@ -24,31 +24,17 @@ FIRST = math.log(3.0)
 KINK = math.log(16.0)  # where log_log begins to grow
 
 
-class Params(NamedTuple):
-    """f and g as numbers. g is 0 if it is the corollary's or if the policy has none."""
-
-    f: int
-    g: float
-
-
 class Growing:
     """Base class of the policies with a parameter f and, for some, g."""
 
     def validate(self: Any) -> None:
-        """Check f and g."""
         choice(self.f, "f", _KINDS, owner=type(self).__name__)
-        if hasattr(self, "g"):
-            check_decay(type(self).__name__, self.g)
+        if hasattr(self, "g") and self.g != "corollary":
+            owner, hint = type(self).__name__, "or pass 'corollary'"
+            within(self.g, "g", 0.0, 1.0, open_low=True, open_high=True, owner=owner, hint=hint)
 
-    def params(self: Any) -> Params:
-        """Return f and g as numbers."""
-        return Params(growth_kind(self.f), decay_number(getattr(self, "g", 0.0)))
-
-
-def check_decay(owner: str, g: Any) -> None:
-    """Raise `InvalidInput` unless g is a number in (0, 1) or "corollary"."""
-    if not (isinstance(g, str) and str.__str__(g) == "corollary"):
-        within(g, "g", 0.0, 1.0, open_low=True, open_high=True, owner=owner, hint="or pass 'corollary'")
+    def params(self: Any) -> Any:
+        return params_of(f=growth_kind(self.f), g=decay_number(getattr(self, "g", 0.0)))
 
 
 def growth_kind(f: Growth) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from robandit.policies.assumptions import Assumption
 from robandit.policies.classic.ucb1 import COUNT, UCB1
 from robandit.policies.facts import Facts
-from robandit.policies.index import SLACK, IndexPolicy, IndexState, slightly_above
-from robandit.policies.r_ucb.growth import INPUTS, KINK, LOG_LOG, LOG_SQUARED, Growing, Growth, Params, growth, steepest
+from robandit.policies.index import SLACK, IndexPolicy, slightly_above
+from robandit.policies.r_ucb.growth import INPUTS, KINK, LOG_LOG, LOG_SQUARED, Growing, Growth, growth, steepest
 
 
 class RUCBLT(Growing, IndexPolicy):
@@ -20,8 +21,7 @@ class RUCBLT(Growing, IndexPolicy):
     ----------
     f
         The factor in ``mean + sqrt(f(t) log t / n)``: ``"log_squared"``, ``"log"``, ``"log_log"`` or ``"corollary"`` (see
-        :mod:`robandit.policies.r_ucb.growth`). The paper has no default for this policy. ``"log_squared"`` is the choice of its
-        experiment with R-UCB-TEA.
+        :mod:`robandit.policies.r_ucb.growth`). The paper has no default for this policy.
 
     Guarantee
     ---------
@@ -61,12 +61,12 @@ class RUCBLT(Growing, IndexPolicy):
     mean = staticmethod(UCB1.mean)
 
     @staticmethod
-    def index(p: Params, s: IndexState, arm: int, level: float) -> float:
+    def index(p: Any, s: Any, arm: int, level: float) -> float:
         """Return mean + sqrt(f(t) log t / n), with level = log t."""
         return UCB1.mean(p, s, arm) + width(p, s, arm, level)
 
     @staticmethod
-    def outlook(p: Params, s: IndexState, arm: int, level: float) -> tuple[float, float, float]:
+    def outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
         """Return a line above the index: a chord if the width is convex (log_squared), else a tangent, up to log_log's kink."""
         wide = width(p, s, arm, level)
         height = slightly_above(UCB1.mean(p, s, arm), wide)
@@ -79,6 +79,6 @@ class RUCBLT(Growing, IndexPolicy):
         return height, slope, KINK if p.f == LOG_LOG and level < KINK else math.inf
 
 
-def width(p: Params, s: IndexState, arm: int, level: float) -> float:
+def width(p: Any, s: Any, arm: int, level: float) -> float:
     """Return sqrt(f(t) log t / n), with level = log t."""
     return math.sqrt(growth(p.f, level) * level / s.arms[arm, COUNT])

@@ -1,7 +1,7 @@
 """R-UCB-MoM (Ashutosh, Nair, Kagrecha, Jagannathan 2021), exact, in O(1) amortised time per pull.
 
-The estimate is the median of ``q = ceil(32 log t)`` block means. While there are at most 32 log t rewards, it is the median of all
-rewards, which are kept sorted. Block means are computed only when q or the size of the blocks changes. The arg-max is lazy
+The estimate is the median of ``q = ceil(32 log t)`` block means, computed only when q or the size of the blocks changes. While
+there are at most 32 log t rewards, it is the median of all rewards, which are kept sorted. The arg-max is lazy
 (:mod:`robandit.kernel.lazy`). With a fixed g the width ``W = f (32 log t / n)^g`` is linear in ``f (32 log t)^g``. With the
 corollary's g, the derivative of log W by log t is at most ``R = 2 / log t + g / log t + |g'| max(0, log(n / (32 log t)))``, which
 never rises. So if log t grows by h, the width is at most ``W exp(R h)``, which lies below its chord.
@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import lazy_state
-from robandit.kernel.types import Floats, Ints
+from robandit.kernel.types import Floats
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
+from robandit.policies._parts.records import index_state
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import SLACK, IndexPolicy, log_time, most_pulls, no_pulls, slightly_above
-from robandit.policies.r_ucb.growth import FIRST, INPUTS, Growing, Growth, Params, decay, growth
+from robandit.policies.index import SLACK, IndexPolicy, log_time, most_pulls, slightly_above
+from robandit.policies.r_ucb.growth import FIRST, INPUTS, Growing, Growth, decay, growth
 
 # Numbers of an arm: rewards; estimate; n^-g for a fixed g, else log n; the time (see `clock`) and the number of rewards at which
 # the estimate may change; q (0: the median of all rewards); block size; and the distance within which to search the next estimate.
@@ -37,36 +37,20 @@ STEEPER = math.expm1(SPAN) / SPAN  # slope of the chord of exp over that span
 NEAR = 1.0 / 64.0
 
 
-class State(NamedTuple):
-    """The numbers above, the sorted first rewards, the sums, the pulls made, and the lazy arg-max."""
-
-    arms: Floats  # (arms, 8)
-    now: Floats
-    ordered: Floats  # (arms, most rewards of a plain median): the first rewards in ascending order
-    scratch: Floats
-    pool: Floats
-    slots: Ints
-    pulls: Ints
-    lines: Floats
-    lead: Ints
-
-
 class RUCBMoM(Growing, KeepsSums, IndexPolicy):
     """UCB policy on a median of means, with a width that eventually suffices for any heavy-tailed law; needs no prior knowledge.
 
-    It is statistically robust: for all eps and u, the width ``f(t) (32 log t / n)^g(t)`` is large enough from some time on. But
-    regret grows faster than log T, and there is no guarantee before that time. With the functions of the paper no run gets there: g
-    must be below eps/(1+eps) <= 1/2, but with ``"corollary"`` g(1e5) = 0.64. Use it as a baseline, or for rewards of scale about 1
-    (the width does not scale with the rewards).
+    For all eps and u, the width ``f(t) (32 log t / n)^g(t)`` is large enough from some time on. But regret grows faster than log T,
+    and with the functions of the paper no run gets there: g must be below eps/(1+eps) <= 1/2, but with ``"corollary"`` g(1e5) =
+    0.64. Use it as a baseline, or for rewards of scale about 1 (the width does not scale with the rewards).
 
     Parameters
     ----------
     f
-        Slow-growing function: ``"log"``, ``"log_squared"``, ``"log_log"``, or ``"corollary"``, the paper's construction
-        ``exp(sqrt(log log t) / 2) / 2``. For t < 3 (16 for ``"log_log"``) it is constant.
+        Slow-growing function: ``"log"``, ``"log_squared"``, ``"log_log"`` or ``"corollary"``
+        (:mod:`robandit.policies.r_ucb.growth`).
     g
-        Slow-decaying function: ``"corollary"``, the paper's ``(log log t)^(-1/2)``, at most 1; or a number in (0, 1) for a fixed g,
-        which does not decay. The paper has no experiment with this policy. The default f = log t, g = 0.45 is ours.
+        ``"corollary"``, the paper's slow-decaying function; or a number in (0, 1). The default f = log t, g = 0.45 is ours.
 
     Guarantee
     ---------
@@ -111,21 +95,26 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
 
     @property
     def facts(self) -> Facts:
-        """Return the facts. The footnote about a fixed g is included only if g is fixed."""
         facts = super().facts
         return dataclasses.replace(facts, notes=(INPUTS,)) if isinstance(self.g, str) else facts
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without rewards."""
+    def init(self, arms: int, horizon: int | None) -> Any:
         most = math.ceil(PER_LEVEL * math.log(most_pulls(horizon) + 2.0)) + 1
         now = np.zeros(5)
         now[AT] = now[BASE] = -1.0
-        numbers, ordered, scratch = np.zeros((arms, 8)), np.zeros((arms, most)), np.zeros(2 * most)
-        return State(numbers, now, ordered, scratch, *empty_sums(arms, horizon), no_pulls(arms), *lazy_state(arms))
+        pool, slots = empty_sums(arms, horizon)
+        return index_state(
+            arms,
+            arms=np.zeros((arms, 8)),
+            now=now,
+            ordered=np.zeros((arms, most)),  # the first rewards in ascending order
+            scratch=np.zeros(2 * most),
+            pool=pool,
+            slots=slots,
+        )
 
     @staticmethod
-    def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Store the arm's new sum, and insert the reward into the sorted rewards."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         n = add_reward(s.pool, s.slots, arm, reward)
         if n <= s.ordered.shape[1]:
             insert(s.ordered[arm], n - 1, reward)
@@ -138,18 +127,17 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
             s.arms[arm, SHRINK] = s.arms[arm, COUNT] ** -p.g
 
     @staticmethod
-    def mean(p: Params, s: State, arm: int) -> float:
-        """Return the median of means of the last computed index."""
+    def mean(p: Any, s: Any, arm: int) -> float:
         return s.arms[arm, MEAN]
 
     @staticmethod
-    def level(p: Params, s: State) -> float:
+    def level(p: Any, s: Any) -> float:
         """Compute the numbers that all arms share, and return the time as in `clock`."""
         prepare(p.f, p.g, s.now, log_time(s))
         return clock(p, s)
 
     @staticmethod
-    def index(p: Params, s: State, arm: int, time: float) -> float:
+    def index(p: Any, s: Any, arm: int, time: float) -> float:
         """Return median + f (32 log t / n)^g at the prepared level. ``time`` is the result of `clock`."""
         numbers = s.arms[arm]
         if numbers[COUNT] >= numbers[NEXT] or time >= numbers[EVENT]:
@@ -157,7 +145,7 @@ class RUCBMoM(Growing, KeepsSums, IndexPolicy):
         return numbers[MEAN] + width(p, s, arm)
 
     @staticmethod
-    def outlook(p: Params, s: State, arm: int, time: float) -> tuple[float, float, float]:
+    def outlook(p: Any, s: Any, arm: int, time: float) -> tuple[float, float, float]:
         """Return a line above the index until the estimate changes or, unless g is fixed, the width has grown by a tenth."""
         numbers = s.arms[arm]
         wide = width(p, s, arm)
@@ -184,16 +172,13 @@ def prepare(f: int, g: float, now: Floats, level: float) -> None:
 
 def power_near_one(x: float, power: float) -> float:
     """Return (1 + x)^power for power in (0, 1) and |x| <= 1/64, up to a few roundings, by a series, in a third of the time."""
-    tail = 1.0 + (power - 6.0) / 7.0 * x
-    tail = 1.0 + (power - 5.0) / 6.0 * x * tail
-    tail = 1.0 + (power - 4.0) / 5.0 * x * tail
-    tail = 1.0 + (power - 3.0) / 4.0 * x * tail
-    tail = 1.0 + (power - 2.0) / 3.0 * x * tail
-    tail = 1.0 + (power - 1.0) / 2.0 * x * tail
+    tail = 1.0
+    for k in range(6, 0, -1):
+        tail = 1.0 + (power - k) / (k + 1.0) * x * tail
     return 1.0 + power * x * tail
 
 
-def clock(p: Params, s: State) -> float:
+def clock(p: Any, s: Any) -> float:
     """Return the level of the lazy arg-max: f (32 log t)^g if g is fixed, else log t."""
     return s.now[SCALE] if p.g > 0.0 else s.now[AT]
 
@@ -218,7 +203,7 @@ def insert(ordered: Floats, count: int, reward: float) -> None:
 
 
 @out_of_line
-def refresh(p: Params, s: State, arm: int) -> None:
+def refresh(p: Any, s: Any, arm: int) -> None:
     """Update the estimate, and compute when it next changes."""
     own = s.arms[arm]
     n = int(own[COUNT])
@@ -240,7 +225,7 @@ def refresh(p: Params, s: State, arm: int) -> None:
     own[NEXT] = (size + 1) * blocks
 
 
-def width(p: Params, s: State, arm: int) -> float:
+def width(p: Any, s: Any, arm: int) -> float:
     """Return f (32 log t / n)^g at the prepared level."""
     if p.g > 0.0:
         return s.now[SCALE] * s.arms[arm, SHRINK]

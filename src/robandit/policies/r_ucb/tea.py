@@ -1,79 +1,67 @@
 """R-UCB-TEA (Ashutosh, Nair, Kagrecha, Jagannathan 2021), exact, in O(log) amortised time per pull.
 
-f grows, so a reward that is in the running sum stays in it. Rewards beyond f(t) wait in a heap and are added when f reaches them.
-Rewards beyond f at the last possible pull (without a horizon: pull 2^53) are not stored. Between additions the index of an arm
-changes only with time. So the lazy arg-max needs a line above ``16 f(t) log(t) / n``, which is convex in log t and stays below a
-chord. Comparisons omit the term ``1 / log f(t)``, which is the same for all arms.
+f grows, so a reward that is in the running sum stays in it. Rewards beyond f(t) wait in a heap until f reaches them. Rewards beyond
+f at the last possible pull (without a horizon: pull 2^53) are not stored. The lazy arg-max needs a line above ``16 f(t) log(t) /
+n``, which is convex in log t and stays below a chord. Comparisons omit the term ``1 / log f(t)``, which is the same for all arms.
 """
 
 from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, lazy_state
-from robandit.kernel.types import Floats, Ints
+from robandit.kernel.lazy import best_arm
+from robandit.kernel.types import Floats
 from robandit.policies._parts.heap import pop_smallest, push, smallest
+from robandit.policies._parts.records import index_state
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, empty_store
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Adaptive, Facts
 from robandit.policies.index import (
     SLACK,
     IndexPolicy,
-    first_untried,
+    first_forced,
     log_time,
     most_pulls,
-    no_pulls,
     pulls_made,
-    untried,
+    unanswered,
 )
-from robandit.policies.r_ucb.growth import INPUTS, LOG, LOG_LOG, LOG_SQUARED, Growing, Growth, Params, growth
+from robandit.policies.r_ucb.growth import INPUTS, LOG, LOG_LOG, LOG_SQUARED, Growing, Growth, growth
 
 COUNT, KEPT, SUM = 0, 1, 2  # numbers of an arm: its rewards, and the number and sum of its rewards up to f
 NOW, LAST = 0, 1  # numbers of the run: f at the latest decision, and at the last possible pull
 
 
-class State(NamedTuple):
-    """The numbers above, the heap of rewards beyond f, the pulls made, and the lazy arg-max."""
-
-    arms: Floats  # (arms, 3)
-    reach: Floats  # NOW, LAST
-    pool: Floats
-    slots: Ints
-    pulls: Ints
-    lines: Floats
-    lead: Ints
-
-
-def select_passing(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
+def select_passing(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Any, s: Any) -> int:
     """Set f to its value at the next pull and choose an arm. While f is at most 1, this is the arm with the fewest pulls."""
     now = level(p, s)
     s.reach[NOW] = growth(p.f, now)
-    arm = first_untried(rewards, s, first(p))
+    arm = first_forced(rewards, s, first(p))
     if arm >= 0:
         return arm
     if s.reach[NOW] <= 1.0:
-        return untried(rewards, s, math.inf)
+        arm = unanswered(rewards, s, math.inf)
+        if arm >= 0:
+            return arm
     return best_arm(index, outlook, pulls_made, p, s, now)
 
 
 class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
     """UCB policy on a truncated mean, whose threshold grows slowly with time; it needs no prior knowledge of the tails.
 
-    It is adaptive only in the long run: its bound begins at a large T that depends on eps and u. With heavy tails and at usual
-    horizons it is close to uniform play. Use it as the baseline for policies that are consistent without prior knowledge. While
-    f(t) is below an arm's typical rewards, their mean counts as 0, so an arm with large losses looks good.
+    Its bound begins at a large T that depends on eps and u; with heavy tails and at usual horizons it is close to uniform play. Use
+    it as the baseline for policies that are consistent without prior knowledge. While f(t) is below an arm's typical rewards, their
+    mean counts as 0.
 
     Parameters
     ----------
     f
-        The truncation level as a function of time: ``"log_squared"`` (the paper's experiment), ``"log"``, ``"log_log"`` or
-        ``"corollary"`` (see :mod:`robandit.policies.r_ucb.growth`). The paper calls its choice arbitrary and finds less regret with
-        slower functions. While f <= 1 (``"corollary"``, up to t = 928) the index is infinite, so arms are pulled in turn.
+        The truncation level: ``"log_squared"`` (the paper's experiment), ``"log"``, ``"log_log"`` or ``"corollary"`` (see
+        :mod:`robandit.policies.r_ucb.growth`). While f <= 1 (``"corollary"``, up to t = 928) arms are pulled in turn.
 
     Guarantee
     ---------
@@ -112,16 +100,15 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
         notes=(INPUTS,),
     )
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without rewards, with the largest f of the run."""
+    def init(self, arms: int, horizon: int | None) -> Any:
         reach = np.array([0.0, growth(self.params().f, math.log(most_pulls(horizon) + 1.0))])
-        return State(np.zeros((arms, 3)), reach, *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
+        pool, slots = empty_store(arms, 1)
+        return index_state(arms, arms=np.zeros((arms, 3)), reach=reach, pool=pool, slots=slots)
 
     select = staticmethod(partial(select_passing))
 
     @staticmethod
-    def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Count the reward, and add it to the arm's sum or to the heap, unless f never reaches it."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         row = s.arms[arm]
         row[COUNT] += 1.0
         size = abs(reward)
@@ -132,7 +119,11 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
             push(s.pool, s.slots, arm, reward)
 
     @staticmethod
-    def index(p: Params, s: State, arm: int, level: float) -> float:
+    def mean(p: Any, s: Any, arm: int) -> float:
+        return s.arms[arm, SUM] / s.arms[arm, COUNT]
+
+    @staticmethod
+    def index(p: Any, s: Any, arm: int, level: float) -> float:
         """Return mean + 16 f log(t) / n, the index without the term that all arms share, with level = log t and f from `select`."""
         row = s.arms[arm]
         reach = s.reach[NOW]
@@ -141,7 +132,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
         return (row[SUM] + 16.0 * reach * level) / row[COUNT]
 
     @staticmethod
-    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+    def outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
         """Return a chord, above the index by less than the effect of one reward. It ends before a waiting reward is added."""
         row = s.arms[arm]
         n = row[COUNT]
@@ -154,7 +145,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
         return (row[SUM] + now) / n + slack, slope, min(until, event)
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         """Fill in the truncated mean, the index, f(t) and the share of rewards beyond f(t), without changing the state."""
         row = s.arms[arm]
         level = log_time(s)
@@ -177,7 +168,7 @@ class RUCBTEA(Growing, KeepsRewards, IndexPolicy):
 
 
 @out_of_line
-def take_back(s: State, arm: int, reach: float) -> None:
+def take_back(s: Any, arm: int, reach: float) -> None:
     """Add the waiting rewards that f has reached."""
     row = s.arms[arm]
     while s.slots[arm, USED] > 0 and smallest(s.pool, s.slots, arm) <= reach:

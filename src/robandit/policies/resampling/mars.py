@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+from robandit.policies._parts.records import params_of
 from robandit.policies.assumptions import SYMMETRIC
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.resampling.signs import Params, Resampled
+from robandit.policies.resampling.signs import Resampled
 
 
 class MARS(Resampled, Policy):
     """UCB policy on means of random subsets, for symmetric rewards of unknown scale: the predecessor of `RMMUCB`, with one block.
 
-    The index of an arm is the largest mean of about t (log t)^2 subsets. Each subset contains each reward with probability 1/2. The
-    bound is exact for every symmetric law, but as wide as the sample mean is uncertain. Use it if rewards are symmetric and not
-    very heavy-tailed; otherwise use `RMMUCB`. Do not use it for skewed rewards or long runs: time grows as T^2 (log T)^2 and memory
-    as T (log T)^2 (0.3 seconds and 6 MB for T = 2000). This is `RMMUCB` with one block, as described by Tamas et al. (2025), with
-    the same number of resamples and treatment of empty subsets and late rewards. A subset keeps its members for the whole run.
+    The index of an arm is the largest mean of about t (log t)^2 subsets, which contain each reward with probability 1/2 and keep
+    their members for the whole run. The bound is exact for every symmetric law, but as wide as the sample mean is uncertain. Use it
+    if rewards are symmetric and not very heavy-tailed; otherwise use `RMMUCB`. Do not use it for skewed rewards or long runs: time
+    grows as T^2 (log T)^2 and memory as T (log T)^2 (0.3 seconds and 6 MB for T = 2000).
 
     Parameters
     ----------
@@ -67,6 +68,5 @@ class MARS(Resampled, Policy):
         """Estimate the time of a run."""
         return 1.1e-9 * horizon**2 * math.log(horizon) ** 2
 
-    def params(self) -> Params:
-        """Return parameters for a single block."""
-        return Params(1, 0, self.limit)
+    def params(self) -> Any:
+        return params_of(blocks=1, upper=0, limit=self.limit)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
+from robandit.policies._parts.records import params_of
 from robandit.policies.assumptions import SYMMETRIC
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.resampling.signs import Params, Resampled
+from robandit.policies.resampling.signs import Resampled
 from robandit.validation import choice
 
 
@@ -16,23 +17,19 @@ class RMMUCB(Resampled, Policy):
     """UCB policy on resampled medians of means, for symmetric arms with heavy tails of unknown order and scale.
 
     The index of an arm is the largest mean that a randomised test does not reject. The test compares the median of means of the
-    rewards with that of about t (log t)^2 copies, in which the signs about the tested mean are flipped at random. The test is exact
-    for every symmetric law, even without moments. Use it for a few hundred or thousand pulls of symmetric rewards (measurement
-    errors, price changes). Do not use it for skewed rewards (latency, revenue), where the bound is wrong, or for long runs: time
-    grows as T^2.5 (log T)^2 and memory as T^1.5 (log T)^2 (4 seconds and 80 MB for T = 2000).
-
-    The number of resamples is the paper's, each with its own signs. But a sign is kept for the whole run instead of being drawn in
-    every round. As in the paper, the number of rewards of an arm is not fixed but chosen by the policy. With late rewards, t counts
-    pulls made, and blocks are filled in order of arrival.
+    rewards with that of about t (log t)^2 copies, in which the signs about the tested mean are flipped at random. It is exact for
+    every symmetric law, even without moments. Use it for a few hundred or thousand pulls of symmetric rewards (measurement errors,
+    price changes). Do not use it for skewed rewards (latency, revenue), where the bound is wrong, or for long runs: time grows as
+    T^2.5 (log T)^2 and memory as T^1.5 (log T)^2 (4 seconds and 80 MB for T = 2000). Unlike in the paper, a sign is kept for the
+    whole run. With late rewards, t counts pulls made, and blocks are filled in order of arrival.
 
     Parameters
     ----------
     limit
         The most pulls of a run. A longer horizon is rejected, with an estimate of its time. 2000 is the paper's horizon.
     median
-        The median over an even number of blocks of a copy. "exact": the upper middle value, which agrees with the paper's
-        definition of the index and has the exact level. "printed": the lower middle value, as in the paper's formula. Then the
-        level does not hold, and runs may lock in on a bad arm (see `robandit.policies.resampling.signs`).
+        "exact": the median over an even number of blocks is the upper middle value, which has the exact level. "printed": the lower
+        one, as in the paper's formula; then runs may lock in on a bad arm (see `robandit.policies.resampling.signs`).
 
     Guarantee
     ---------
@@ -78,7 +75,6 @@ class RMMUCB(Resampled, Policy):
     )
 
     def validate(self) -> None:
-        """Check the limit and the median."""
         super().validate()
         choice(self.median, "median", ("exact", "printed"), owner="RMMUCB")
 
@@ -86,6 +82,5 @@ class RMMUCB(Resampled, Policy):
         """Estimate the time of a run."""
         return 4e-10 * horizon**2.5 * math.log(horizon) ** 2
 
-    def params(self) -> Params:
-        """Return parameters for the paper's number of blocks."""
-        return Params(0, int(self.median == "exact"), self.limit)
+    def params(self) -> Any:
+        return params_of(blocks=0, upper=int(self.median == "exact"), limit=self.limit)

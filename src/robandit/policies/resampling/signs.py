@@ -1,35 +1,27 @@
 """Upper confidence bounds from random signs: the shared code of RMM-UCB and MARS.
 
 If the rewards of an arm are symmetric about their mean, flipping the sign of X_i - mean does not change their law. So the rewards,
-in k blocks (the i-th is in block i mod k), are compared with m - 1 copies in which signs a_ij are flipped at random. The index is
-the largest mean that is not rejected at level 1/m. It is the maximum over j of the median over blocks l of
-
-    U_lj = (center - mean_l(a_ij X_i)) / (1 - mean_l(a_ij)),  center = the median of the blocks' means.
-
-At time t, m = ceil(1 + t (log t)^2). Let n be a block's length, and N and M the sum and number of its rewards with sign minus. Then
+in k blocks (the i-th is in block i mod k), are compared with m - 1 copies in which signs a_ij are flipped at random. The index at
+time t is the largest mean that is not rejected at level 1/m, m = ceil(1 + t (log t)^2). It is the maximum over j of the median over
+blocks of U_lj. With a block's length n, the sum N and number M of its rewards with sign minus, and center, the median of block
+means,
 
     U_lj = (n (center - mean_l) / 2 + N) / M.
 
-without cancellation; for a single block it is N / M. If M is 0, U_lj is +inf if center is above the block's mean, and -inf if it is
-below. If they are equal, U_lj is +inf or -inf as pi(j) is above or below pi(0), for a random permutation pi of 0, ..., m - 1.
+If M is 0, U_lj is +inf if center is above the block's mean, and -inf if it is below. If they are equal, U_lj is +inf or -inf as
+pi(j) is above or below pi(0), for a random permutation pi of 0, ..., m - 1.
 
-Even numbers of blocks: in the paper of RMM-UCB the median, and so center, is the lower middle value. The test of theta compares
-center - theta with the median of mean_l(a_ij (X_i - theta)) over l. The latter is not larger if theta is at most U_lj in half of
-the blocks, so the largest such theta is the UPPER middle value of the U_lj. The paper's Lemma 2.5 and Algorithm 2 print the median
-again, which agrees with its definition of the index (equation 18) only for odd k. With the lower middle value the level does not
-hold, and the index of an arm with 4 rewards stays bounded for every m. Runs then lock in on a bad arm: 13 in 100 for two Gaussian
-arms with a gap of half a standard deviation and T = 800. The default is the definition; ``median="printed"`` is the formula.
+Even numbers of blocks: the paper's formulas take the lower middle value as the median, but the largest theta that its definition of
+the index (equation 18) does not reject is the UPPER one. With the lower one (``median="printed"``) the level does not hold, and
+runs lock in on a bad arm: 13 in 100 for two Gaussian arms with a gap of half a standard deviation and T = 800.
 
-No random numbers are stored. The signs of reward i are the bits of a hash of (run, arm, i, j div 64): two rounds of SplitMix64,
-keyed by the run's ``rng`` words, which never change. So any sign can be computed at any time. pi is the order of the hashes of
-(run, arm, j), which stays a uniform permutation when m grows. A sign is the same in every round and independent of the rewards. So
-each bound is exact for a number of rewards that is fixed in advance, as in the paper. The bounds of different rounds are dependent.
+No random numbers are stored. The signs of reward i are the bits of a hash of (run, arm, i, j div 64), keyed by the run's ``rng``
+words, which never change. pi is the order of the hashes of (run, arm, j), which stays a uniform permutation when m grows. So each
+bound is exact for a number of rewards that is fixed in advance, as in the paper.
 
-The state stores N and M for each arm, block and j. 64 adjacent j form a sheet. A reward is added to its own block, in O(m). New j,
-about (log t)^2 in each round, are summed from the arm's rewards, and all are summed again when the number of blocks changes. Sheets
-are updated when an index is needed, so any number of late rewards can arrive together. Until there is room for a sheet (after the
-next reward), it is computed in ``spare``. N is always summed in order of arrival, and the filter that skips most j keeps every
-possible maximum. So an index does not depend on when it was computed before.
+The state stores N and M for each arm, block and j. 64 adjacent j form a sheet. Rewards are added in order of arrival when an index
+is needed; new j are summed from the arm's rewards, and all are summed again when the number of blocks changes. Until there is room
+for a sheet (after the next reward), it is computed in ``spare``. The filter that skips most j keeps every possible maximum.
 """
 
 from __future__ import annotations
@@ -37,15 +29,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from robandit.errors import NotApplicable
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, mixed
-from robandit.kernel.types import Floats, Ints, UInts
+from robandit.kernel.types import Floats, UInts
 from robandit.policies._parts.blocks import place
+from robandit.policies._parts.counting import Counting, unknown_chance
+from robandit.policies._parts.records import state_of
 from robandit.policies._parts.reward_store import (
     START,
     USED,
@@ -56,16 +50,7 @@ from robandit.policies._parts.reward_store import (
     store_full,
     stored_rewards,
 )
-from robandit.policies.classic.uniform import allowed_arms
-from robandit.policies.index import (
-    TAKEN,
-    count_tried,
-    expire_pull,
-    first_untried,
-    no_pulls,
-    select_by_score,
-    take_pull,
-)
+from robandit.policies.index import TAKEN, count_tried, no_pulls, select_by_score
 from robandit.validation import integer, invalid
 
 WIDTH = 64  # bits of a hash, and j in a sheet
@@ -83,34 +68,7 @@ BY_ARM = np.uint64(0xD1342543DE82EF95)
 BY_REWARD = np.uint64(0xDA942042E4DD58B5)
 
 
-class Params(NamedTuple):
-    """The parameters of both policies as numbers."""
-
-    blocks: int  # the largest number; 0: the paper's
-    upper: int  # 1 if the median of an even number of U_lj is the upper middle value
-    limit: int  # the largest number of pulls
-
-
-class State(NamedTuple):
-    """Rewards, pulls, sums of the rewards with flipped signs, and the index of each arm over the j seen so far."""
-
-    pool: Floats  # (1, rewards)
-    slots: Ints
-    pulls: Ints
-    spans: Ints
-    sums: Floats  # (rows, WIDTH): N
-    tallies: Any  # (rows, WIDTH): M
-    best: Floats
-    blocks: Floats  # (arms, blocks): sums of the rewards
-    spare: Floats  # (blocks, WIDTH)
-    spare_tallies: Any
-    shifts: Floats  # n (center - mean) / 2 of each block of the current arm
-    values: Floats
-    votes: Ints
-    rng: UInts
-
-
-def more_sheets(p: Params, state: State) -> State:
+def more_sheets(p: Any, state: Any) -> Any:
     """Return the state with twice the sheets for the arms that need more room."""
     arms = len(state.best)
     old, spans = state.spans, state.spans.copy()
@@ -134,7 +92,7 @@ def more_sheets(p: Params, state: State) -> State:
     return state._replace(spans=spans, sums=sums, tallies=tallies)
 
 
-def sheets_full(s: State) -> bool:
+def sheets_full(s: Any) -> bool:
     """Return whether some arm has no room for all its sheets."""
     return s.spans[s.spans.shape[0] - 1, ROW] != 0
 
@@ -149,7 +107,7 @@ def resamples(t: int) -> int:
     return math.ceil(1.0 + t * level * level) - 1
 
 
-def block_count(p: Params, n: int, t: int) -> int:
+def block_count(p: Any, n: int, t: int) -> int:
     """Return the number of blocks of n rewards at time t: floor(min(17 log t, sqrt n)), at least 1."""
     if p.blocks == 1:
         return 1
@@ -169,7 +127,7 @@ def spelled(seconds: float) -> str:
 
 
 @out_of_line
-def index(p: Params, s: State, arm: int) -> float:
+def index(p: Any, s: Any, arm: int) -> float:
     """Return the arm's upper confidence bound at the next pull, and update its sheets."""
     t = min(s.pulls[s.best.shape[0] + TAKEN], p.limit) + 1  # less only if a file contradicts the limit on pulls
     last = resamples(t)
@@ -220,7 +178,7 @@ def length(n: int, k: int, block: int) -> int:
     return (n - block + k - 1) // k
 
 
-def center(s: State, arm: int) -> float:
+def center(s: Any, arm: int) -> float:
     """Return the lower median of the means of the arm's blocks."""
     k = s.spans[arm, BLOCKS]
     for block in range(k):
@@ -229,7 +187,7 @@ def center(s: State, arm: int) -> float:
     return s.values[(k - 1) // 2]
 
 
-def shift(s: State, arm: int, n: int, k: int) -> None:
+def shift(s: Any, arm: int, n: int, k: int) -> None:
     """Set the shifts of the blocks, n (center - mean) / 2, which are exactly 0 where center equals the mean."""
     s.spans[arm, DONE] = n
     middle = center(s, arm)
@@ -250,7 +208,7 @@ def place_of(rng: UInts, arm: int, j: int) -> np.uint64:
 
 
 @out_of_line
-def flip(s: State, arm: int, sheet: int, first: int, n: int, k: int, sums: Floats, tallies: Any, row: int) -> None:
+def flip(s: Any, arm: int, sheet: int, first: int, n: int, k: int, sums: Floats, tallies: Any, row: int) -> None:
     """Add the rewards from ``first`` to n to the sheet at ``row``. If ``first`` is 0, reset the sheet first."""
     if first == 0:
         for r in range(row, row + k):
@@ -269,7 +227,7 @@ def flip(s: State, arm: int, sheet: int, first: int, n: int, k: int, sums: Float
 
 @out_of_line
 def raised(
-    s: State, arm: int, sheet: int, last: int, k: int, rank: int, sums: Floats, tallies: Any, row: int, best: float
+    s: Any, arm: int, sheet: int, last: int, k: int, rank: int, sums: Floats, tallies: Any, row: int, best: float
 ) -> float:
     """Return the largest of ``best`` and the U_j of the sheet at ``row``."""
     if best == math.inf:
@@ -295,7 +253,7 @@ def raised(
 
 
 @out_of_line
-def resampled(s: State, arm: int, j: int, k: int, rank: int, sums: Floats, tallies: Any, row: int, b: int) -> float:
+def resampled(s: Any, arm: int, j: int, k: int, rank: int, sums: Floats, tallies: Any, row: int, b: int) -> float:
     """Return U_j from column b of the sheet at ``row``. j counts from 0."""
     for block in range(k):
         above = s.shifts[block] + sums[row + block, b]
@@ -309,23 +267,22 @@ def resampled(s: State, arm: int, j: int, k: int, rank: int, sums: Floats, talli
     return s.values[rank]
 
 
-class Resampled:
-    """Base class of `RMMUCB` and `MARS`, which define ``limit``, ``params()``, and the time of a run, ``_seconds(horizon)``."""
+class Resampled(Counting):
+    """Base class of `RMMUCB` and `MARS`, which define ``limit``, ``_seconds(horizon)`` (the time of a run) and ``params()``.
+
+    The parameters are ``blocks`` (1: a single one; 0: the paper's number), ``upper`` (1 for the upper middle value) and ``limit``.
+    """
 
     columns: ClassVar[tuple[str, ...]] = ("mean", "index")
-    respects_allowed: ClassVar[bool] = True
     grows: ClassVar[Mapping[str, int] | None] = {"pool": 1, "sums": 0, "tallies": 0}
-    take: ClassVar[Any] = staticmethod(take_pull)
-    expire: ClassVar[Any] = staticmethod(expire_pull)
     select: ClassVar[Any] = staticmethod(partial(select_by_score, index, stored_rewards))
+    chance: ClassVar[Any] = staticmethod(unknown_chance)  # earlier choices depend on the same signs
 
     @property
     def longest(self: Any) -> int:
-        """The largest horizon."""
         return int(self.limit)
 
     def validate(self: Any) -> None:
-        """Check the limit."""
         integer(self.limit, "limit", 1, LARGEST_LIMIT, owner=type(self).__name__)
 
     def prepared(self: Any, horizon: int | None) -> Any:
@@ -338,67 +295,53 @@ class Resampled:
             raise invalid("horizon", horizon, rule, owner=self.label, hint=hint, error=NotApplicable)
         return ready
 
-    def init(self: Any, arms: int, horizon: int | None) -> State:
-        """Return a state without rewards."""
+    def init(self: Any, arms: int, horizon: int | None) -> Any:
         pool, slots = empty_store(arms, 1)
         spans = np.zeros((arms + 1, 6), dtype=np.int64)
         spans[:arms, ROW] = FIRST_ROOM * np.arange(arms)
         spans[:arms, ROOM] = FIRST_ROOM
         rows, most = arms * FIRST_ROOM, block_count(self.params(), self.limit, self.limit)
-        return State(
-            pool=pool,
+        return state_of(
+            pool=pool,  # (1, rewards)
             slots=slots,
             pulls=no_pulls(arms),
             spans=spans,
-            sums=np.zeros((rows, WIDTH)),
-            tallies=np.zeros((rows, WIDTH), dtype=np.int32),
-            best=np.full(arms, -math.inf),
-            blocks=np.zeros((arms, most)),
+            sums=np.zeros((rows, WIDTH)),  # N
+            tallies=np.zeros((rows, WIDTH), dtype=np.int32),  # M
+            best=np.full(arms, -math.inf),  # the index over the j seen so far
+            blocks=np.zeros((arms, most)),  # sums of the rewards
             spare=np.zeros((most, WIDTH)),
             spare_tallies=np.zeros((most, WIDTH), dtype=np.int32),
-            shifts=np.zeros(most),
+            shifts=np.zeros(most),  # n (center - mean) / 2 of each block of the current arm
             values=np.zeros(most),
             votes=np.zeros(WIDTH, dtype=np.int64),
             rng=np.zeros(4, dtype=np.uint64),
         )
 
-    def grow(self: Any, state: State) -> State:
-        """Return the state with more room for rewards and sheets."""
+    def grow(self: Any, state: Any) -> Any:
         if store_full(None, state):
             pool, slots = enlarged(state.pool, state.slots)
             state = state._replace(pool=pool, slots=slots)
         return more_sheets(self.params(), state) if sheets_full(state) else state
 
     def extended(self: Any, state: Any) -> Any:
-        """Return the state with one more arm."""
         longer = super().extended(state)  # type: ignore[misc]
         place_last(longer.slots)
         longer.spans[len(state.best), ROW] = len(state.sums)
         return longer
 
     @staticmethod
-    def full(p: Params, s: State) -> bool:
-        """Return whether some arm has no room for another reward, or for all its sheets."""
+    def full(p: Any, s: Any) -> bool:
         return store_full(p, s) or sheets_full(s)
 
     @staticmethod
-    def chance(p: Params, s: Any, arm: int) -> float:
-        """Return NaN if the choice depends on signs. Earlier choices depend on the same signs, so its probability is not known."""
-        forced = first_untried(stored_rewards, s, 1.0)
-        if forced >= 0 or not s.allowed[arm]:
-            return 1.0 if forced == arm else 0.0
-        return math.nan if allowed_arms(s.allowed) > 1 else 1.0
-
-    @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Store the reward."""
+    def update(p: Any, s: Any, arm: int, reward: float) -> None:
         s.pool[0, append(s.slots, arm)] = reward
         if s.slots[arm, USED] == 1:
             count_tried(s)
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the median of the blocks' means, and the index."""
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         out[0] = math.nan
         out[1] = math.inf
         if s.slots[arm, USED] > 0:

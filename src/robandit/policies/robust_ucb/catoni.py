@@ -1,36 +1,25 @@
 """Robust UCB with Catoni's estimator, in O(1) amortised time per pull, accurate to 1e-10 of the width.
 
 The estimate of an arm with n rewards is the root theta of ``S = sum_j psi(alpha (X_j - theta)) = 0``. psi is odd, psi(z) = log q(z)
-for z >= 0, and q(z) = 1 + z + z^2/2. With the share ``r = 4 log t / n``, alpha is ``sqrt(r (1 - r) / v)``. So in every round alpha
-changes for every arm, and one arm gets a reward. These methods make it fast:
+for z >= 0, and q(z) = 1 + z + z^2/2. With the share ``r = 4 log t / n``, alpha is ``sqrt(r (1 - r) / v)``.
 
-**A table of sums instead of a sum.** For each arm, S is kept at 12 alphas times 5 thetas; each reward is added at these 60 nodes.
-Between them S is interpolated by a polynomial. The table is rebuilt from the rewards when alpha or the root leaves it, a few times
-while n doubles. Between two tables there are at least 8 evaluations; those outside the table use Newton steps over all rewards, in
-O(n). So an arm whose root varies widely costs at most about twice as much as without tables. Roots vary if rewards are few or v is
-far below the variance. For 10 arms, 1e5 pulls and rewards of order 1, v = 1e-2 takes twice the time of v = 1, and v = 1e-4 six
-times. Below v = 1e-6 a pull takes O(n).
+**A table of sums.** For each arm, S is kept at 12 alphas times 5 thetas; each reward is added at these 60 nodes. Between them S is
+interpolated by a polynomial. The table is rebuilt from the rewards when alpha or the root leaves it. Between two tables there are
+at least 8 evaluations; those outside the table use Newton steps over all rewards, in O(n). So an arm whose root varies widely,
+because v is far below the variance, costs at most about twice as much as without tables.
 
-**Error in alpha.** For fixed theta each term is analytic in log alpha up to 3 pi/4 from the real line, where q is zero. The nodes
-are Chebyshev points on an interval of half length 0.2, so the interpolation error is about 23.6^-12 = 3e-17, below rounding.
-
-**Error in theta.** The nodes are center + h (-1, -5/8, 0, 5/8, 1). h is a power of two, so the nodes are exact doubles. The fifth
-derivative of psi is at most 6 in size, so interpolation is off by at most 0.0042 (alpha h)^5 per reward. At z = 0 the fourth
-derivative jumps by 6, which adds at most 0.0062 (alpha h)^4 for each reward between the outer nodes. h is so small that the sum of
-both errors stays below 1e-10 of the width times alpha times the slope ``sum psi'``, even for twice the rewards. Rewards between the
-outer nodes are counted as they arrive, and the table is dropped if there are more than h allows. So the error of the index is at
-most 1e-10 of the width (measured: 1e-11), plus a few units in the last place of the estimate, because h has this lower limit.
-
-**Newton steps bound their own error.** |psi''| <= 0.301 psi' everywhere, so after a step of size d (in units of 1/alpha) the error
-is at most 0.16 d^2. The search ends when d <= 1e-8.
-
-**The arg-max is lazy** (:mod:`robandit.kernel.lazy`). Its line follows from three more bounds (see `outlook`).
+**Errors.** The alphas are Chebyshev points on an interval of half length 0.2 in log alpha, so that error is about 23.6^-12 = 3e-17.
+The thetas are center + h (-1, -5/8, 0, 5/8, 1), with h a power of two. The fifth derivative of psi is at most 6 in size, so
+interpolation is off by at most 0.0042 (alpha h)^5 per reward; at z = 0 the fourth derivative jumps by 6, which adds at most 0.0062
+(alpha h)^4 for each reward between the outer nodes. h is so small that both stay below 1e-10 of the width times alpha times the
+slope ``sum psi'``, even for twice the rewards; the table is dropped if more rewards arrive between the outer nodes than h allows.
+|psi''| <= 0.301 psi' everywhere, so after a Newton step of size d (in units of 1/alpha) the error is at most 0.16 d^2.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +34,8 @@ from robandit.estimators.formulas.catoni import (
 )
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import lazy_state
-from robandit.kernel.types import Floats, Ints
+from robandit.kernel.types import Floats
+from robandit.policies._parts.records import params_of, state_of
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
 from robandit.policies.index import SLACK, IndexHooks, log_time, no_pulls
 
@@ -76,49 +66,37 @@ LOOSE = 4.0 * TOLERANCE  # relative to the width; far above the error of an inde
 ROOT, SLOPE, CENTER, REACH, MIDDLE, SCALE, NEAR, AGE = 0, 1, 2, 3, 4, 5, 6, 7
 
 
-class Params(NamedTuple):
-    """The bound on the variance."""
-
-    v: float
-
-
-class State(NamedTuple):
-    """All rewards, the pulls made, the tables, and the lazy arg-max."""
-
-    pool: Floats
-    slots: Ints
-    pulls: Ints
-    table: Floats  # (arms, THETAS, ALPHAS): sums of psi
-    arms: Floats  # (arms, 8)
-    work: Floats  # (2, ALPHAS): products
-    lines: Floats
-    lead: Ints
-
-
 class Catoni(KeepsRewards, IndexHooks):
     """The hooks of `RobustUCB` for ``estimator="catoni"``."""
 
     @staticmethod
-    def params(policy: Any) -> Params:
-        """Return the bound on the variance."""
-        return Params(float(policy.v))
+    def params(policy: Any) -> Any:
+        return params_of(v=float(policy.v))
 
     @staticmethod
-    def init(policy: Any, arms: int, horizon: int | None) -> State:
-        """Return a state without rewards."""
-        table, work = np.zeros((arms, THETAS, ALPHAS)), np.zeros((2, ALPHAS))
-        return State(*empty_store(arms, 1), no_pulls(arms), table, np.zeros((arms, 8)), work, *lazy_state(arms))
+    def init(policy: Any, arms: int, horizon: int | None) -> Any:
+        pool, slots = empty_store(arms, 1)
+        lines, lead = lazy_state(arms)
+        return state_of(
+            pool=pool,
+            slots=slots,
+            pulls=no_pulls(arms),
+            table=np.zeros((arms, THETAS, ALPHAS)),  # sums of psi
+            arms=np.zeros((arms, 8)),
+            work=np.zeros((2, ALPHAS)),  # products
+            lines=lines,
+            lead=lead,
+        )
 
     rewards = staticmethod(stored_rewards)
 
     @staticmethod
-    def first(p: Params) -> float:
+    def first(p: Any) -> float:
         """Return 0, because the index is infinite for arms with too few rewards."""
         return 0.0
 
     @staticmethod
-    def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Store the reward, and add it to the arm's table."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         s.pool[0, append(s.slots, arm)] = reward
         own = s.arms[arm]
         if own[REACH] > 0.0:
@@ -127,8 +105,12 @@ class Catoni(KeepsRewards, IndexHooks):
             own[ROOT] = reward  # the start of the first search
 
     @staticmethod
+    def mean(p: Any, s: Any, arm: int) -> float:
+        return s.arms[arm, ROOT]
+
+    @staticmethod
     @out_of_line
-    def index(p: Params, s: State, arm: int, level: float) -> float:
+    def index(p: Any, s: Any, arm: int, level: float) -> float:
         """Return Catoni's mean + sqrt(8 v log t / n), or infinity if n < 8 log t. Store the root and the slope."""
         start = s.slots[arm, START]
         n = s.slots[arm, USED]
@@ -149,7 +131,7 @@ class Catoni(KeepsRewards, IndexHooks):
 
     @staticmethod
     @out_of_line
-    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+    def outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
         """Return a line that is above the index while log alpha grows by at most D.
 
         The second derivative of psi(z) in log z is at most 0.6. So after a growth of d <= D, S at the current root is at most ``d
@@ -184,8 +166,7 @@ class Catoni(KeepsRewards, IndexHooks):
         return height, 0.5 * reach / level + moves * max(rise, 0.0), until
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in Catoni's mean and the index, from the table if there is one."""
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         level = log_time(s)
         start = s.slots[arm, START]
         n = s.slots[arm, USED]
@@ -213,12 +194,12 @@ def log_alpha(share: float) -> float:
     return 0.5 * math.log(share * (1.0 - share))
 
 
-def alpha_of(p: Params, share: float) -> float:
+def alpha_of(p: Any, share: float) -> float:
     """Return Catoni's alpha."""
     return math.sqrt(share * (1.0 - share)) / math.sqrt(p.v)
 
 
-def width(p: Params, share: float) -> float:
+def width(p: Any, share: float) -> float:
     """Return sqrt(8 v log t / n)."""
     return math.sqrt(2.0 * p.v * share)
 

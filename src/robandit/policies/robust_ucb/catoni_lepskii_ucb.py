@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from robandit.estimators.formulas.catoni import influence_constant, newton_root, power_sums
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import lazy_state
-from robandit.kernel.types import Floats, Ints
+from robandit.kernel.types import Floats
 from robandit.policies._parts.parameters import check_known
+from robandit.policies._parts.records import index_state, params_of
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Facts
-from robandit.policies.index import IndexPolicy, log_time, no_pulls
+from robandit.policies.index import IndexPolicy, log_time
 from robandit.policies.robust_ucb.catoni import Catoni
 from robandit.validation import invalid, positive, within
 
@@ -31,47 +31,18 @@ SLACK = 1e-10  # far above the rounding of an index
 MEAN, SCALE, COUNTED = 0, 1, 2
 
 
-class Params(NamedTuple):
-    """Numbers of the theorem that do not depend on the data."""
-
-    eps: float
-    c: float
-    power: float  # eps/(1+eps)
-    width: float  # sqrt(1+eps) (1-eps)^(1/(1+eps) - 1/2)
-    alpha: float  # (eps C)^(-1/(1+eps))
-    tau0: float  # 0: use the value with the narrowest width
-    extra: float  # log(2 (1 + log A^2 / log ratio))
-    lowest: float  # 1/A
-    ratio: float
-    refresh: float
-    last: int  # index of the last point of the grid
-
-
-class State(NamedTuple):
-    """All rewards, the numbers above, the pulls made, and the lazy arg-max."""
-
-    pool: Floats
-    slots: Ints
-    arms: Floats  # (arms, 3)
-    pulls: Ints
-    lines: Floats
-    lead: Ints
-
-
 class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     """UCB policy on Catoni's mean for infinite variance, when you know the order of a moment but not its size.
 
     This slow baseline is ours. The estimator is that of Bhatt et al. (`robandit.estimators.lepskii_catoni`), who use it to identify
-    the best arm. The policy and its index have no proof. For each arm a grid of scales is tried, and one equation is solved per
-    scale. The smallest scale whose estimate agrees with the estimates of all larger scales gives the mean and the width. Use it to
-    see the value of knowing only eps. Do not use it when you know u or v (`RobustUCB` has a guarantee), or when eps is unknown.
+    the best arm: one equation is solved for each scale of a grid, and the smallest scale whose estimate agrees with the estimates
+    of all larger scales gives the mean and the width. Use it to see the value of knowing only eps. Do not use it when you know u or
+    v (see `RobustUCB`).
 
     With n rewards, delta = t^-2, L = log(2 (1 + log A^2 / log ratio) / delta) and D, tau0 as in
     `robandit.estimators.infinite_variance_catoni`, the index is ``mean + scale w(L/n)``, where w is the estimator's width for v =
-    1. The index is infinite while n <= D L, so every arm is pulled at least that often. Mean and scale are recomputed, from all
-    rewards and at the current t, only when the number of rewards has grown by the factor 1 + refresh. In between only the width
-    changes, with t and n. If all rewards of an arm are zero, its mean and width are also zero, and it is pulled only when D L
-    exceeds n. Its first non-zero reward triggers a new estimate.
+    1. The index is infinite while n <= D L. Mean and scale are recomputed only when the number of rewards has grown by the factor 1
+    + refresh, and at the first non-zero reward; in between only the width changes.
 
     Parameters
     ----------
@@ -84,7 +55,7 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     tau0
         A free parameter > 0 of the theorem. None: the value with the narrowest width, at each n and t.
     refresh
-        Relative growth of an arm's number of rewards after which its estimate is recomputed.
+        Relative growth of an arm's rewards after which its estimate is recomputed.
 
     Guarantee
     ---------
@@ -121,7 +92,6 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
     )
 
     def validate(self) -> None:
-        """Check the numbers, and the size of the grid."""
         owner = "CatoniLepskiiUCB"
         check_known(self)
         for name in ("range_factor", "ratio"):
@@ -135,19 +105,17 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
             rule = f"at least {least * 1.0001:.10g}, for a grid of at most {MOST} moments, not {points:.3g}"
             raise invalid("ratio", self.ratio, rule, owner=owner, hint="or take a smaller range_factor")
 
-    def params(self) -> Params:
-        """Return powers and factors of the theorem."""
-        assert self.eps is not None
+    def params(self: Any) -> Any:
         eps, order = float(self.eps), 1.0 + self.eps
         points = grid_points(self.range_factor, self.ratio)
         c = influence_constant(order)
-        return Params(
+        return params_of(
             eps=eps,
             c=c,
             power=eps / order,
             width=math.sqrt(order) * (1.0 - eps) ** (1.0 / order - 0.5),
             alpha=(eps * c) ** (-1.0 / order),
-            tau0=0.0 if self.tau0 is None else float(self.tau0),
+            tau0=0.0 if self.tau0 is None else float(self.tau0),  # 0: use the value with the narrowest width
             extra=math.log(2.0 * points),
             lowest=1.0 / self.range_factor,
             ratio=float(self.ratio),
@@ -156,16 +124,15 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
             last=math.floor(points + 1e-9),
         )
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without rewards."""
-        return State(*empty_store(arms, 1), np.zeros((arms, 3)), no_pulls(arms), *lazy_state(arms))
+    def init(self, arms: int, horizon: int | None) -> Any:
+        pool, slots = empty_store(arms, 1)
+        return index_state(arms, pool=pool, slots=slots, arms=np.zeros((arms, 3)))
 
     rewards = staticmethod(stored_rewards)
     first = staticmethod(Catoni.first)
 
     @staticmethod
-    def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Store the reward, and recompute mean and scale if that is due."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         s.pool[0, append(s.slots, arm)] = reward
         n = s.slots[arm, USED]
         own = s.arms[arm]
@@ -175,8 +142,12 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
             renew_estimate(p, own, s.pool[0, start : start + n], (p.extra + 2.0 * log_time(s)) / n)
 
     @staticmethod
+    def mean(p: Any, s: Any, arm: int) -> float:
+        return s.arms[arm, MEAN]
+
+    @staticmethod
     @out_of_line
-    def index(p: Params, s: State, arm: int, level: float) -> float:
+    def index(p: Any, s: Any, arm: int, level: float) -> float:
         """Return mean + scale w(L/n), or infinity while there is no estimate or n <= D L."""
         if s.arms[arm, COUNTED] == 0.0:
             return math.inf
@@ -187,11 +158,8 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
 
     @staticmethod
     @out_of_line
-    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
-        """Return a line above the index, from the steeper of the tangent and the chord of the width with tau0 fixed.
-
-        That width is not narrower. It is proportional to ``(r / (1 - D r))^(eps/(1+eps))``, r = L/n: first concave, then convex.
-        """
+    def outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
+        """Return a line above the index: the steeper of the tangent and the chord of the width with tau0 fixed."""
         value = CatoniLepskiiUCB.index(p, s, arm, level)
         if value == math.inf:
             return math.inf, 0.0, math.inf
@@ -207,8 +175,7 @@ class CatoniLepskiiUCB(KeepsRewards, IndexPolicy):
         return value + SLACK * (abs(value) + reach), s.arms[arm, SCALE] * slope * (1.0 + SLACK), level + ahead
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the last computed mean and scale, and the index."""
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         out[0] = out[2] = math.nan
         if s.arms[arm, COUNTED] > 0.0:
             out[0] = s.arms[arm, MEAN]
@@ -221,14 +188,14 @@ def grid_points(range_factor: float, ratio: float) -> float:
     return 1.0 + 2.0 * math.log(range_factor) / math.log(ratio)
 
 
-def d_of(p: Params, tau: float) -> float:
+def d_of(p: Any, tau: float) -> float:
     """Return D of the theorem, or infinity if it overflows."""
     log_d = math.log((1.0 + p.eps) / p.eps) + math.log1p(tau) + (math.log1p(1.0 / tau) + math.log(p.c)) / p.eps
     return math.exp(log_d) if log_d <= 700.0 else math.inf
 
 
 @out_of_line
-def tuned(p: Params, share: float) -> tuple[float, float, float]:
+def tuned(p: Any, share: float) -> tuple[float, float, float]:
     """Return tau0, D and the width for a moment of 1 and the share L/n. The width is infinite if n <= D L.
 
     The width is narrowest where ``share D = (1+eps) tau0 / (1+tau0)``, left of tau0 = 1/eps, where D is smallest.
@@ -253,7 +220,7 @@ def tuned(p: Params, share: float) -> tuple[float, float, float]:
 
 
 @out_of_line
-def renew_estimate(p: Params, own: Floats, x: Floats, share: float) -> None:
+def renew_estimate(p: Any, own: Floats, x: Floats, share: float) -> None:
     """Compute mean and scale of an arm by Lepskii's method, if it has enough rewards."""
     _, d, width = tuned(p, share)
     if width == math.inf:

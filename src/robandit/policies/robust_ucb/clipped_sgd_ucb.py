@@ -4,58 +4,27 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import lazy_state
 from robandit.kernel.random import normal
-from robandit.kernel.types import Floats, Ints, UInts
+from robandit.kernel.types import UInts
 from robandit.policies._parts.blocks import median
 from robandit.policies._parts.parameters import check_known
+from robandit.policies._parts.records import index_state, params_of, state_of
 from robandit.policies.assumptions import SYMMETRIC
+from robandit.policies.classic.ucb1 import COUNT, UCB1
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import (
-    IndexPolicy,
-    expire_pull,
-    no_pulls,
-    select_largest,
-    slightly_above,
-    take_pull,
-)
+from robandit.policies.index import IndexPolicy, select_largest, slightly_above, take_pull
 from robandit.validation import integer, invalid, positive, within
 
-MEAN, COUNT, FILLED = 0, 1, 2  # numbers of an arm; FILLED: rewards in the present batch
+MEAN, FILLED = 0, 2  # numbers of an arm besides COUNT; FILLED: rewards in the present batch
 LARGEST = 10_000  # largest number of groups, and of first rewards, which are stored for every arm
 
 
-class Params(NamedTuple):
-    """Step size, largest gradient, width, rewards before the first index, and the batches."""
-
-    step: float
-    largest: float
-    coeff: float
-    first: int
-    init_steps: int
-    groups: int
-    batch: int
-    smoothing: float
-
-
-class State(NamedTuple):
-    """Estimates, sums of groups (or the first rewards), the arm with an incomplete batch, the pulls made, and the lazy arg-max."""
-
-    arms: Floats  # (arms, 3)
-    sums: Floats
-    held: Ints
-    pulls: Ints
-    lines: Floats
-    lead: Ints
-    rng: UInts
-
-
-def select_held(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: Any) -> int:
+def select_held(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Any, s: Any) -> int:
     """Return the arm whose batch is incomplete, if it is allowed, or else the arm that `select_largest` chooses."""
     if s.held[0] >= 0 and s.allowed[s.held[0]]:
         return s.held[0]
@@ -66,10 +35,9 @@ class ClippedSGDUCB(IndexPolicy):
     """UCB policy on a location that is learned by clipped gradient steps, for symmetric rewards with arbitrarily heavy tails.
 
     Each reward moves the arm's estimate towards itself, by at most ``range`` times a step size. If rewards are symmetric about
-    their mean, the estimate converges to it, even where a sample mean is useless. Otherwise it moves to a point nearer to the
-    median: use it only where symmetry is plausible. It keeps a fixed number of values per arm. The step size is constant, so
-    estimates keep fluctuating: arms that differ by much less than a step cannot be distinguished. The width does not scale with
-    the rewards: if you multiply all rewards by a number, multiply ``range``, ``coeff`` and ``smoothing`` as well.
+    their mean, the estimate converges to it; otherwise it moves to a point nearer to the median: use it only where symmetry is
+    plausible. Memory is constant per arm. The step size is constant, so arms that differ by much less than a step cannot be
+    distinguished. If you multiply all rewards by a number, multiply ``range``, ``coeff`` and ``smoothing`` as well.
 
     Parameters
     ----------
@@ -78,11 +46,9 @@ class ClippedSGDUCB(IndexPolicy):
     range
         A bound on the size of all means. No step is longer than ``range`` times the step size.
     coeff
-        The index is ``estimate + coeff sqrt(log t / n)``. The authors tune it; their experiments use 0.1 and 0.2. With such a small
-        width a run may play a worse arm until its end: look at the worst replications, not only at the mean.
+        The index is ``estimate + coeff sqrt(log t / n)``. The authors use 0.1 and 0.2, with which a run may play a worse arm.
     init_steps
-        An arm's first estimate is the median of this many rewards. The authors advise 3 for heavy tails and 1 for light tails. 0:
-        the first estimate is ``range``, and the first steps lead down from there.
+        An arm's first estimate is the median of this many rewards; 3 for heavy tails, 1 for light tails. 0: it is ``range``.
     groups
         A step follows the median of this many group means. Must be odd.
     batch
@@ -141,7 +107,6 @@ class ClippedSGDUCB(IndexPolicy):
     )
 
     def validate(self) -> None:
-        """Check the numbers, and that the number of groups is odd."""
         owner = "ClippedSGDUCB"
         check_known(self)
         if self.range is not None:
@@ -155,32 +120,33 @@ class ClippedSGDUCB(IndexPolicy):
             raise invalid("groups", self.groups, "odd, because a median is taken over the groups", owner=owner)
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
-        """Return the largest absolute value of a mean as the range."""
         return float(np.max(np.abs(problem.means))) if name == "range" else super().learned(name, problem, eps)
 
-    def params(self) -> Params:
-        """Return the step size and the other numbers."""
-        assert self.horizon is not None
-        assert self.range is not None
+    def params(self: Any) -> Any:
         step = 1.0 / math.log(4.0 * (self.horizon + 1.0) * float(self.horizon) ** 2)
-        first = self.init_steps or self.groups * self.batch
-        numbers = (self.init_steps, self.groups, self.batch, float(self.smoothing))
-        return Params(step, float(self.range), float(self.coeff), first, *numbers)
+        return params_of(
+            step=step,
+            largest=float(self.range),  # gradient
+            coeff=float(self.coeff),
+            first=self.init_steps or self.groups * self.batch,  # rewards before the first index
+            init_steps=self.init_steps,
+            groups=self.groups,
+            batch=self.batch,
+            smoothing=float(self.smoothing),
+        )
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without rewards."""
-        assert self.range is not None
+    def init(self: Any, arms: int, horizon: int | None) -> Any:
         numbers = np.zeros((arms, 3))
         numbers[:, MEAN] = self.range
-        sums = np.zeros((arms, max(self.init_steps, self.groups)))
-        held = np.full(1, -1, dtype=np.int64)
-        return State(numbers, sums, held, no_pulls(arms), *lazy_state(arms), np.zeros(4, dtype=np.uint64))
+        sums = np.zeros((arms, max(self.init_steps, self.groups)))  # of groups, or the first rewards
+        held = np.full(1, -1, dtype=np.int64)  # the arm with an incomplete batch
+        state = index_state(arms, arms=numbers, sums=sums, held=held)
+        return state_of(**state._asdict(), rng=np.zeros(4, dtype=np.uint64))
 
     select = staticmethod(partial(select_held))
 
     @staticmethod
-    def take(p: Params, s: State, arm: int) -> float:
-        """Count the pull, and hold the arm until its batch is complete."""
+    def take(p: Any, s: Any, arm: int) -> float:
         mark = take_pull(p, s, arm)
         if not complete(p, s.pulls[arm]):
             s.held[0] = arm
@@ -189,25 +155,20 @@ class ClippedSGDUCB(IndexPolicy):
         return mark
 
     @staticmethod
-    def expire(p: Params, s: State, arm: int, mark: float) -> None:
+    def expire(p: Any, s: Any, arm: int, mark: float) -> None:
         """Forget a lost pull: the next one takes its place in the batch."""
-        expire_pull(p, s, arm, mark)
+        s.pulls[arm] -= 1
         if s.held[0] == arm and complete(p, s.pulls[arm]):
             s.held[0] = -1
 
-    @staticmethod
-    def rewards(s: State, arm: int) -> float:
-        """Return the number of rewards of an arm."""
-        return s.arms[arm, COUNT]
+    rewards = staticmethod(UCB1.rewards)
 
     @staticmethod
-    def first(p: Params) -> float:
-        """Return the number of rewards before the first index."""
+    def first(p: Any) -> float:
         return float(p.first)
 
     @staticmethod
-    def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Collect the reward, and take a step if the batch is complete."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         row = s.arms[arm]
         row[COUNT] += 1.0
         if row[COUNT] <= p.init_steps:
@@ -218,17 +179,16 @@ class ClippedSGDUCB(IndexPolicy):
             collect(p, s, arm, reward)
 
     @staticmethod
-    def mean(p: Params, s: State, arm: int) -> float:
-        """Return the estimated location, or NaN before the first index."""
+    def mean(p: Any, s: Any, arm: int) -> float:
         return s.arms[arm, MEAN] if s.arms[arm, COUNT] >= p.first else math.nan
 
     @staticmethod
-    def index(p: Params, s: State, arm: int, level: float) -> float:
+    def index(p: Any, s: Any, arm: int, level: float) -> float:
         """Return estimate + coeff sqrt(log t / n), with level = log t."""
         return s.arms[arm, MEAN] + p.coeff * math.sqrt(level / s.arms[arm, COUNT])
 
     @staticmethod
-    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+    def outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
         """Return the tangent. The index is concave in the level, so it stays below."""
         width = p.coeff * math.sqrt(level / s.arms[arm, COUNT])
         if level <= 0.0:
@@ -236,24 +196,24 @@ class ClippedSGDUCB(IndexPolicy):
         return slightly_above(s.arms[arm, MEAN], width), 0.5 * width / level, math.inf
 
 
-def complete(p: Params, pulls: int) -> bool:
+def complete(p: Any, pulls: int) -> bool:
     """Return whether this many pulls of an arm are its first pulls plus complete batches."""
     return pulls >= p.first and (pulls - p.first) % (p.groups * p.batch) == 0
 
 
-def stepped(p: Params, mean: float, gradient: float) -> float:
+def stepped(p: Any, mean: float, gradient: float) -> float:
     """Return the estimate after a step along the clipped gradient."""
     return mean - p.step * max(-p.largest, min(p.largest, gradient))
 
 
 @out_of_line
-def noise(p: Params, rng: UInts) -> float:
+def noise(p: Any, rng: UInts) -> float:
     """Return the noise that is added to the mean of a group."""
     return p.smoothing * normal(rng) if p.smoothing > 0.0 else 0.0
 
 
 @out_of_line
-def collect_first(p: Params, s: State, arm: int, reward: float) -> None:
+def collect_first(p: Any, s: Any, arm: int, reward: float) -> None:
     """Collect one of the first rewards, whose median is the first estimate."""
     count = int(s.arms[arm, COUNT])
     s.sums[arm, count - 1] = reward
@@ -263,7 +223,7 @@ def collect_first(p: Params, s: State, arm: int, reward: float) -> None:
 
 
 @out_of_line
-def collect(p: Params, s: State, arm: int, reward: float) -> None:
+def collect(p: Any, s: Any, arm: int, reward: float) -> None:
     """Collect a reward of a batch with groups, and take a step after the last one."""
     row = s.arms[arm]
     s.sums[arm, int(row[FILLED]) // p.batch] += reward

@@ -1,21 +1,21 @@
 """ForceMoM (Dewasurendra 2026): forced exploration on a schedule and a median of means, in O(1) amortised time per pull.
 
-Whether a pull is forced depends only on t. Rewards of greedy pulls are not used, so the best arm changes only after a forced pull.
-It is remembered until then, unless arms share the largest estimate; then the arm with the fewest pulls is chosen. Block means come
-from exact sums (:mod:`robandit.policies._parts.blocks`), only for arms with a new reward. The schedule is a power of t. It is not
-computed before the time of the next forced pull, which is rounded down. So decisions agree exactly with the formula.
+Whether a pull is forced depends only on t. Rewards of greedy pulls are not used, so the best arm is remembered until the next
+forced pull, unless arms share the largest estimate; then the arm with the fewest pulls is chosen. The schedule is a power of t. It
+is not computed before the time of the next forced pull, which is rounded down. So decisions agree exactly with the formula.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Bools, Floats, Ints
 from robandit.policies._parts.blocks import KeepsSums, add_reward, block_median, empty_sums
+from robandit.policies._parts.records import state_of
 from robandit.policies._parts.reward_store import USED, stored_rewards
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -36,33 +36,19 @@ LOG_NEVER = 42.0
 EARLY = 1e-13  # far above the rounding of a power, and of its exponent
 
 
-class State(NamedTuple):
-    """The numbers above, the pulls made, and the sums of the stored rewards."""
-
-    arms: Floats  # (arms, 3)
-    plan: Ints
-    pulls: Ints
-    scratch: Floats
-    pool: Floats
-    slots: Ints
-
-
 class ForceMoM(KeepsSums, Policy):
     """Explore on a fixed schedule, else play the arm with the largest median of means. It needs no knowledge or assumption.
 
     Other policies without prior knowledge have a guarantee only under a condition on the shape of the rewards (such as truncated
     non-positivity), or from some time on. ForceMoM has one for all rewards with a finite moment of an order above 1. So use it for
     right-skewed rewards, such as revenue, of unknown order and scale. But regret on every problem is at least that of the schedule,
-    about ``K^(1-rho) T^rho`` forced pulls, where others reach log T. And the rewards of greedy pulls, which are nearly all, are
-    never used. Decisions do not depend on the unit of the rewards, or on a constant added to all of them.
+    about ``K^(1-rho) T^rho`` forced pulls, where others reach log T. Scaling or shifting all rewards changes no decision.
 
     With K arms, round t pulls the next arm in turn if fewer than ``max(K m0, ceil(K^(1-rho) t^rho))`` pulls were forced so far,
     where ``m0 = ceil(16 log(2K + e))``. Otherwise it pulls the arm whose stored rewards (of forced pulls) have the largest median
     of means. The n rewards form q blocks of floor(n/q) consecutive rewards, where q is the largest odd number that exceeds neither
-    n nor ``2 ceil(log(2K) + log log(e^e + n)) + 1``.
-
-    The reward of a forced pull is stored even if it is late. A lost forced pull is repeated. If you choose another arm in a forced
-    round, its reward is stored too, but the pull is not counted. While an arm has no stored reward, no greedy pull is chosen.
+    n nor ``2 ceil(log(2K) + log log(e^e + n)) + 1``. A lost forced pull is repeated. Another arm's pull in a forced round is not
+    counted.
 
     Parameters
     ----------
@@ -113,11 +99,9 @@ class ForceMoM(KeepsSums, Policy):
     )
 
     def validate(self) -> None:
-        """Check that the exponent is between 0 and 1."""
         within(self.rho, "rho", 0.0, 1.0, open_low=True, open_high=True, owner="ForceMoM")
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without rewards."""
+    def init(self, arms: int, horizon: int | None) -> Any:
         plan = np.zeros(PLAN + arms, dtype=np.int64)
         plan[LEAST] = least_forced(arms)
         plan[TURN] = plan[BEST] = -1
@@ -125,10 +109,11 @@ class ForceMoM(KeepsSums, Policy):
         if horizon is not None:
             forced = min(horizon, max(int(plan[LEAST]), math.ceil(schedule(self.rho, arms, horizon))))
         scratch = np.zeros(2 * (block_count(arms, NEVER) + 1))
-        return State(np.zeros((arms, 3)), plan, no_pulls(arms), scratch, *empty_sums(arms, forced))
+        pool, slots = empty_sums(arms, forced)
+        numbers, pulls = np.zeros((arms, 3)), no_pulls(arms)
+        return state_of(arms=numbers, plan=plan, pulls=pulls, scratch=scratch, pool=pool, slots=slots)
 
     def forget_choice(self, state: Any) -> None:
-        """Look for the arm in turn and for the best arm again."""
         state.plan[TURN] = state.plan[BEST] = -1
 
     def extended(self, state: Any) -> Any:
@@ -141,8 +126,7 @@ class ForceMoM(KeepsSums, Policy):
         return longer
 
     @staticmethod
-    def select(p: Any, s: State) -> int:
-        """Return the next arm in turn in a forced round, else the best arm."""
+    def select(p: Any, s: Any) -> int:
         if forced_now(p, s):
             return turn(s)
         if s.plan[BEST] >= 0:
@@ -151,8 +135,7 @@ class ForceMoM(KeepsSums, Policy):
         return arm if arm >= 0 else best(s)
 
     @staticmethod
-    def take(p: Any, s: State, arm: int) -> float:
-        """Count the pull and return its kind."""
+    def take(p: Any, s: Any, arm: int) -> float:
         mark = GREEDY
         if forced_now(p, s):
             mark = KEPT
@@ -167,7 +150,7 @@ class ForceMoM(KeepsSums, Policy):
         return mark
 
     @staticmethod
-    def expire(p: Any, s: State, arm: int, mark: float) -> None:
+    def expire(p: Any, s: Any, arm: int, mark: float) -> None:
         """Subtract a lost pull from the counts that decide ties. If it was forced, force another pull."""
         expire_pull(p, s, arm, mark)
         if mark == FORCED:
@@ -177,8 +160,7 @@ class ForceMoM(KeepsSums, Policy):
             s.plan[WAIT] = 0
 
     @staticmethod
-    def update(p: Any, s: State, arm: int, reward: float, mark: float) -> None:
-        """Store the reward, unless its pull was greedy."""
+    def update(p: Any, s: Any, arm: int, reward: float, mark: float) -> None:
         if mark != GREEDY:
             if add_reward(s.pool, s.slots, arm, reward) == 1:
                 count_tried(s)
@@ -186,8 +168,7 @@ class ForceMoM(KeepsSums, Policy):
             s.plan[BEST] = -1
 
     @staticmethod
-    def estimate(p: Any, s: State, arm: int, out: Floats) -> None:
-        """Fill in the median of means and the number of stored rewards."""
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         out[0] = math.nan
         out[1] = s.slots[arm, USED]
         if s.slots[arm, USED] > 0:
@@ -205,7 +186,7 @@ def schedule(rho: float, arms: int, t: float) -> float:
     return float(arms) ** (1.0 - rho) * float(t) ** rho
 
 
-def forced_now(p: Any, s: State) -> bool:
+def forced_now(p: Any, s: Any) -> bool:
     """Return whether the next pull is forced."""
     arms = s.arms.shape[0]
     t = s.pulls[arms + TAKEN] + 1
@@ -252,7 +233,7 @@ def block_count(arms: int, n: float) -> int:
 
 
 @out_of_line
-def refresh(s: State, arm: int) -> None:
+def refresh(s: Any, arm: int) -> None:
     """Update the arm's estimate."""
     own = s.arms[arm]
     if own[OLD] != 0.0:

@@ -3,38 +3,46 @@
 The index of an arm is the largest theta with ``theta <= m + C1 sqrt(S(theta) L / (n D))``, where m is the median of k block means,
 S(theta) is the median of the blocks' means of ``(X - theta)^2``, ``L = log(C2 / delta)`` and ``D = 1 - C1 sqrt((kappa - 1) L /
 n)``. Let y = theta - m, and let d and a be a block's means of X - m and (X - m)^2. Then the condition is that the median of ``a - 2
-y d - c y^2`` is not negative, with ``c = n D / (C1^2 L) - 1``. The index is finite if c > 0; otherwise the arm is explored.
+y d - c y^2`` is not negative, with ``c = n D / (C1^2 L) - 1``. If c <= 0, the arm is explored.
 
-**Closed form.** Each of these parabolas is >= 0 at 0 and opens downwards, so it is >= 0 up to its positive root. For an odd k the
-largest y is the median of the roots. For an even k it lies between the two middle roots. There the sum of the smallest parabola
-that is still >= 0 and the largest negative one changes its sign. It does so once, because the sum of two such parabolas is another
-one. So the condition is y <= min over the former of the max over the latter of the roots of sums.
+For an odd k the largest y is the median of the positive roots of these parabolas. For an even k it lies between the two middle
+roots, where the sum of the smallest parabola that is still >= 0 and the largest negative one changes its sign once.
 
-**Laziness.** k = floor(8 L), and d and a change only when k or the block size changes. In between only c changes. As a >= d^2, the
-logarithms of every root and of y fall in c at a rate of at most ``(1 + 1/sqrt(1+c)) / (2c)``. And c falls in L at a rate of at most
-``n / (C1 L)^2``. This gives the line for the lazy arg-max (:mod:`robandit.kernel.lazy`). An index costs O(k).
+k = floor(8 L), and d and a change only when k or the block size changes. In between only c changes. As a >= d^2, the logarithms of
+every root and of y fall in c at a rate of at most ``(1 + 1/sqrt(1+c)) / (2c)``. And c falls in L at a rate of at most ``n / (C1
+L)^2``. This gives the line for the lazy arg-max (:mod:`robandit.kernel.lazy`). An index costs O(k).
 
-**Rounding.** Sums of X and of X^2 are pairs of doubles, squares are exact, and both sums are shifted to m as such pairs. So the
-error of a block's variance is about 1e-31 of the largest X^2 so far plus 1e-16 of the variance. Neither a mean far from zero nor an
-outlier in another block affects it. Squares of rewards above 1e150 overflow.
+Sums of X and X^2 are pairs of doubles, shifted to m as such pairs, and squares are exact. So neither a mean far from zero nor an
+outlier in another block affects a block's variance. Squares of rewards above 1e150 overflow.
 """
 
 from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import best_arm, lazy_state
-from robandit.kernel.types import Floats, Ints
-from robandit.policies._parts.blocks import HIGH, LOW, KeepsSums, add_reward, block_median, empty_sums, middle, two_sum
+from robandit.kernel.lazy import best_arm
+from robandit.kernel.types import Floats
+from robandit.policies._parts.blocks import (
+    HIGH,
+    LOW,
+    KeepsSums,
+    add_reward,
+    block_median,
+    empty_sums,
+    middle,
+    two_product,
+    two_sum,
+)
+from robandit.policies._parts.records import index_state, params_of
 from robandit.policies._parts.reward_store import START, USED
 from robandit.policies.assumptions import Assumption
 from robandit.policies.facts import Facts
-from robandit.policies.index import TAKEN, IndexPolicy, most_pulls, no_pulls, pulls_made
+from robandit.policies.index import TAKEN, IndexPolicy, most_pulls, pulls_made
 from robandit.validation import within
 
 SQUARE_HIGH, SQUARE_LOW = 2, 3  # columns of the pool after the sums of X
@@ -46,31 +54,9 @@ OFF, SPREAD = 0, 1  # rows of an arm's blocks: d and a
 C1_SQUARED = 12.0 * 16.0
 SHRINK = 0.1  # fraction by which c may fall before the line is renewed
 SLACK = 1e-11  # far above the rounding of an index
-SPLITTER = 2.0**27 + 1.0
 
 
-class Params(NamedTuple):
-    """sqrt(kappa - 1), and the number of rewards that an arm needs per unit of L."""
-
-    root: float
-    needed: float
-
-
-class State(NamedTuple):
-    """The numbers above, the sums, the pulls made, and the lazy arg-max."""
-
-    arms: Floats  # (arms, 8)
-    blocks: Floats  # (arms, 2, most blocks)
-    scratch: Floats
-    least: Ints  # one number, a lower bound on the fewest rewards of an allowed arm
-    pool: Floats
-    slots: Ints
-    pulls: Ints
-    lines: Floats
-    lead: Ints
-
-
-def select_explored(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Params, s: State) -> int:
+def select_explored(index: Any, outlook: Any, level: Any, rewards: Any, first: Any, p: Any, s: Any) -> int:
     """Return an arm with too few rewards, or else the arm with the largest index."""
     now = level(p, s)
     needed = max(p.needed * now, 0.0)
@@ -84,10 +70,10 @@ def select_explored(index: Any, outlook: Any, level: Any, rewards: Any, first: A
 class KurtosisUCB(KeepsSums, IndexPolicy):
     """UCB policy for arms with unknown and different variances, which needs to know only a bound on the kurtosis.
 
-    Decisions do not change if all rewards are multiplied by a positive number or shifted. Use it when you know the shape of the
-    laws (kurtosis 3 for normal, 1.8 for uniform, 9 for Laplace laws) but not their scales. Do not use it for heavy tails without a
-    fourth moment. Its constants are large: every arm is explored until it has ``192 L / x^2`` rewards, where x = (sqrt(kappa + 3) -
-    sqrt(kappa - 1)) / 2 and L is about 2 log t. For kappa = 3 and t = 1e5 this is 18,000 rewards.
+    Scaling or shifting all rewards changes no decision. Use it when you know the shape of the laws (kurtosis 3 for normal, 1.8 for
+    uniform laws) but not their scales. Do not use it for heavy tails without a fourth moment. Every arm is explored until it has
+    ``192 L / x^2`` rewards, where x = (sqrt(kappa + 3) - sqrt(kappa - 1)) / 2 and L is about 2 log t (18,000 for kappa = 3, t =
+    1e5).
 
     Parameters
     ----------
@@ -130,7 +116,6 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
     )
 
     def validate(self) -> None:
-        """Check that kappa is at least 1, as every kurtosis is."""
         if self.kappa is not None:
             within(self.kappa, "kappa", 1.0, 1e300, open_high=True, owner="KurtosisUCB")
 
@@ -143,47 +128,54 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
             return math.inf
         return max([1.0, *(float(law.central_moment(4.0)) / float(law.variance) ** 2 for law in spread)])
 
-    def params(self) -> Params:
-        """Return the numbers of the formulas."""
-        assert self.kappa is not None
+    def params(self: Any) -> Any:
         root = math.sqrt(self.kappa - 1.0)
         least = 2.0 / (math.sqrt(self.kappa + 3.0) + root)  # c > 0 if C1 sqrt(L/n) is below this
-        return Params(root, C1_SQUARED / least**2)
+        return params_of(root=root, needed=C1_SQUARED / least**2)  # rewards that an arm needs per unit of L
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without rewards."""
+    def init(self, arms: int, horizon: int | None) -> Any:
         most = int(8.0 * level_at(most_pulls(horizon) + 2.0)) + 2
-        numbers, blocks, scratch = np.zeros((arms, 8)), np.zeros((arms, 2, most)), np.zeros(2 * most)
-        store, least = empty_sums(arms, horizon, 4), np.zeros(1, dtype=np.int64)
-        return State(numbers, blocks, scratch, least, *store, no_pulls(arms), *lazy_state(arms))
+        pool, slots = empty_sums(arms, horizon, 4)
+        return index_state(
+            arms,
+            arms=np.zeros((arms, 8)),
+            blocks=np.zeros((arms, 2, most)),
+            scratch=np.zeros(2 * most),
+            least=np.zeros(1, dtype=np.int64),  # a lower bound on the fewest rewards of an allowed arm
+            pool=pool,
+            slots=slots,
+        )
 
     def forget_choice(self, state: Any) -> None:
-        """Discard the leader, and look for arms with too few rewards again."""
         super().forget_choice(state)
         state.least[0] = 0
 
     select = staticmethod(partial(select_explored))
 
     @staticmethod
-    def first(p: Params) -> float:
+    def first(p: Any) -> float:
         """Return 0, because `select_explored` finds the arms with too few rewards."""
         return 0.0
 
     @staticmethod
-    def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Store the arm's new sums."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         s.arms[arm, COUNT] = add_reward(s.pool, s.slots, arm, reward)
         add_square(s.pool, s.slots[arm, START] + s.slots[arm, USED] - 1, s.slots[arm, USED] == 1, reward)
 
     @staticmethod
-    def level(p: Params, s: State) -> float:
-        """Return L at the next pull."""
+    def level(p: Any, s: Any) -> float:
         return level_at(s.pulls[s.pulls.shape[0] - 2 + TAKEN] + 1.0)
 
     @staticmethod
-    def index(p: Params, s: State, arm: int, level: float) -> float:
-        """Return m + y, with level = L."""
+    def mean(p: Any, s: Any, arm: int) -> float:
+        return s.arms[arm, MEAN]
+
+    @staticmethod
+    def index(p: Any, s: Any, arm: int, level: float) -> float:
+        """Return m + y, with level = L. An arm with too few rewards that is not forced waits for those of its pulls."""
         numbers = s.arms[arm]
+        if s.unrewarded[arm] > 0 and numbers[COUNT] <= p.needed * level:
+            return -math.inf
         if numbers[COUNT] >= numbers[NEXT] or level >= numbers[EVENT]:
             refresh(s, arm, level)
         c = excess(p, s, arm, level)
@@ -194,9 +186,11 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
         return numbers[MEAN] + numbers[ABOVE]
 
     @staticmethod
-    def outlook(p: Params, s: State, arm: int, level: float) -> tuple[float, float, float]:
+    def outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
         """Return a line above the index until the blocks change or c has fallen by a tenth."""
         numbers = s.arms[arm]
+        if s.unrewarded[arm] > 0 and numbers[COUNT] <= p.needed * level:
+            return math.inf, 0.0, level
         y = numbers[ABOVE]
         c = excess(p, s, arm, level)
         if c <= 0.0:
@@ -208,8 +202,7 @@ class KurtosisUCB(KeepsSums, IndexPolicy):
         return height, y * math.expm1(growth) / span, min(numbers[EVENT], level + span)
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the median of means and the index."""
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         out[0] = math.nan
         out[1] = math.inf
         level = KurtosisUCB.level(p, s)
@@ -227,29 +220,20 @@ def level_at(t: float) -> float:
 
 @out_of_line
 def forced(s: Any, needed: float) -> int:
-    """Return the allowed arm with the fewest pulls among those with at most ``needed`` rewards, or -1. Update ``least``."""
+    """Return the allowed arm with the fewest pulls among those with at most ``needed`` rewards, or -1. Update ``least``.
+
+    Pulls without a reward count as rewards.
+    """
     chosen = -1
     least = 2.0**53
     for arm in range(s.arms.shape[0]):
         if not s.allowed[arm]:
             continue
         least = min(least, s.arms[arm, COUNT])
-        if s.arms[arm, COUNT] <= needed and (chosen < 0 or s.pulls[arm] < s.pulls[chosen]):
+        if s.arms[arm, COUNT] + s.unrewarded[arm] <= needed and (chosen < 0 or s.pulls[arm] < s.pulls[chosen]):
             chosen = arm
     s.least[0] = int(least)
     return chosen
-
-
-def two_product(a: float, b: float) -> tuple[float, float]:
-    """Return the rounded product a b and its exact rounding error (Dekker)."""
-    product = a * b
-    scaled = SPLITTER * a
-    a_high = scaled - (scaled - a)
-    a_low = a - a_high
-    scaled = SPLITTER * b
-    b_high = scaled - (scaled - b)
-    b_low = b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 @out_of_line
@@ -264,7 +248,7 @@ def add_square(pool: Floats, row: int, first: bool, reward: float) -> None:
 
 
 @out_of_line
-def refresh(s: State, arm: int, level: float) -> None:
+def refresh(s: Any, arm: int, level: float) -> None:
     """Update the blocks, and compute when they next change."""
     own = s.arms[arm]
     n = int(own[COUNT])
@@ -307,7 +291,7 @@ def refresh(s: State, arm: int, level: float) -> None:
         s.blocks[arm, SPREAD, block] = max(spread, off * off)
 
 
-def excess(p: Params, s: State, arm: int, level: float) -> float:
+def excess(p: Any, s: Any, arm: int, level: float) -> float:
     """Return c = n D / (C1^2 L) - 1, which is positive if the index is finite."""
     w = math.sqrt(C1_SQUARED * level / s.arms[arm, COUNT])
     return (1.0 - w * (p.root + w)) / (w * w)

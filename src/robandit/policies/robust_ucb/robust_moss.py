@@ -1,24 +1,24 @@
 """Robust MOSS (Wei, Srivastava 2021), exact, in O(log) amortised time per pull.
 
-The index of an arm depends only on the arm's own rewards, so it is computed when a reward arrives. The saturation level grows from
-epoch to epoch, so a reward below it is added to a running sum. Larger rewards wait in a heap and are counted with their signs.
+The index is computed when a reward arrives. The saturation level grows from epoch to epoch, so a reward below it is added to a
+running sum. Larger rewards wait in a heap and are counted with their signs.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.lazy import lazy_state
-from robandit.kernel.types import Floats, Ints
+from robandit.kernel.types import Floats
 from robandit.policies._parts.heap import pop_smallest, push, smallest
 from robandit.policies._parts.parameters import check_known
+from robandit.policies._parts.records import index_state, params_of
 from robandit.policies._parts.reward_store import USED, KeepsRewards, empty_store
 from robandit.policies.facts import Adaptive, Facts
-from robandit.policies.index import FLAT, IndexPolicy, no_pulls
+from robandit.policies.index import FLAT, IndexPolicy
 from robandit.validation import invalid, positive, within
 
 # Numbers of an arm: rewards, the sum of the rewards with |X| <= LEVEL, the number of larger positive minus larger negative rewards,
@@ -26,34 +26,11 @@ from robandit.validation import invalid, positive, within
 COUNT, SUM, BALANCE, LEVEL, EPOCH, INDEX = 0, 1, 2, 3, 4, 5
 
 
-class Params(NamedTuple):
-    """Powers and factors."""
-
-    scale: float  # u^(1/(1+eps))
-    mean_power: float  # -1/(1+eps)
-    width_power: float  # eps/(1+eps)
-    width: float  # (1+eta) scale
-    a: float
-    horizon: float
-
-
-class State(NamedTuple):
-    """The numbers above, the heap of saturated rewards, the pulls made, and the lazy arg-max."""
-
-    arms: Floats  # (arms, 6)
-    pool: Floats
-    slots: Ints
-    pulls: Ints
-    lines: Floats
-    lead: Ints
-
-
 class RobustMOSS(KeepsRewards, IndexPolicy):
     """UCB policy on a saturated mean, with a bonus that shrinks as an arm's pulls approach T/K.
 
-    Use it when you know the moments and the horizon: its worst case has no logarithm. Rewards beyond a level B are clipped to B
-    (not dropped), and B grows with the number of rewards. Do not use it if eps, u or the horizon is unknown: they affect every
-    decision.
+    Use it when you know eps, u and the horizon, which affect every decision: its worst case has no logarithm. Rewards beyond a
+    level B are clipped to B (not dropped), and B grows with the number of rewards.
 
     Parameters
     ----------
@@ -109,7 +86,6 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
     )
 
     def validate(self) -> None:
-        """Check moments and horizon, and the constants for which the bound is proved."""
         owner = "RobustMOSS"
         check_known(self)
         within(self.a, "a", 1.000001, math.inf, owner=owner)
@@ -120,19 +96,21 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
             rule = f"such that eta psi(2 eta/a), here {self.eta * psi:g}, is at least 2a = {2.0 * self.a:g}"
             raise invalid("eta", self.eta, rule, owner=owner, hint="take a larger eta or a smaller a")
 
-    def params(self) -> Params:
-        """Return powers and factors."""
-        assert self.eps is not None
-        assert self.u is not None
-        assert self.horizon is not None
+    def params(self: Any) -> Any:
         order = 1.0 + self.eps
         scale = float(self.u ** (1.0 / order))
-        width = (1.0 + self.eta) * scale
-        return Params(scale, -1.0 / order, self.eps / order, width, float(self.a), float(self.horizon))
+        return params_of(
+            scale=scale,
+            mean_power=-1.0 / order,
+            width_power=self.eps / order,
+            width=(1.0 + self.eta) * scale,
+            a=float(self.a),
+            horizon=float(self.horizon),
+        )
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without rewards."""
-        return State(np.zeros((arms, 6)), *empty_store(arms, 1), no_pulls(arms), *lazy_state(arms))
+    def init(self, arms: int, horizon: int | None) -> Any:
+        pool, slots = empty_store(arms, 1)
+        return index_state(arms, arms=np.zeros((arms, 6)), pool=pool, slots=slots)
 
     def extended(self, state: Any) -> Any:
         """Return the state with one more arm, and saturation levels (which rise) and indices for the new number of arms."""
@@ -146,8 +124,7 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
     outlook = FLAT
 
     @staticmethod
-    def add(p: Params, s: State, arm: int, reward: float) -> None:
-        """Add the reward to the sum, or saturate it, and compute the index."""
+    def add(p: Any, s: Any, arm: int, reward: float) -> None:
         row = s.arms[arm]
         row[COUNT] += 1.0
         n = row[COUNT]
@@ -161,18 +138,19 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
         set_index(p, s, arm)
 
     @staticmethod
-    def level(p: Params, s: State) -> float:
-        """Return 0, because the index does not change with time."""
+    def level(p: Any, s: Any) -> float:
         return 0.0
 
     @staticmethod
-    def index(p: Params, s: State, arm: int, level: float) -> float:
-        """Return the index, computed at the arm's last reward."""
+    def mean(p: Any, s: Any, arm: int) -> float:
+        return saturated_mean(s.arms[arm])
+
+    @staticmethod
+    def index(p: Any, s: Any, arm: int, level: float) -> float:
         return s.arms[arm, INDEX]
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the saturated mean, the index, the saturation level and the share of rewards beyond the level."""
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         row = s.arms[arm]
         out[0] = out[2] = out[3] = math.nan
         out[1] = math.inf
@@ -183,19 +161,19 @@ class RobustMOSS(KeepsRewards, IndexPolicy):
             out[3] = s.slots[arm, USED] / row[COUNT]
 
 
-def set_index(p: Params, s: State, arm: int) -> None:
+def set_index(p: Any, s: Any, arm: int) -> None:
     """Compute the index of an arm."""
     row = s.arms[arm]
     row[INDEX] = saturated_mean(row) + p.width * phi(p, s, row[COUNT]) ** p.width_power
 
 
-def phi(p: Params, s: State, n: float) -> float:
+def phi(p: Any, s: Any, n: float) -> float:
     """Return phi(n) = max(log(T / (K n)), 1) / n."""
     return max(math.log(p.horizon / (s.arms.shape[0] * n)), 1.0) / n
 
 
 @out_of_line
-def begin_epoch(p: Params, s: State, arm: int) -> None:
+def begin_epoch(p: Any, s: Any, arm: int) -> None:
     """Begin an epoch, which ends at the smallest power h of ``a`` above n. Its saturation level depends on h."""
     row = s.arms[arm]
     n = row[COUNT]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 from robandit.policies._parts.parameters import check_known
-from robandit.policies._parts.reward_store import place_last
+from robandit.policies._parts.reward_store import KeepsRewards
 from robandit.policies.assumptions import FINITE_VARIANCE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -56,7 +57,7 @@ _FACTS = {
 }
 
 
-class RobustUCB(Policy):
+class RobustUCB(KeepsRewards, Policy):
     """UCB policy on a robust mean, when you know the order of the moments and a bound on them: the standard for heavy tails.
 
     Each of the three estimators has its own width. Use ``"truncated"`` if rewards are spread around zero. Use ``"median_of_means"``
@@ -77,8 +78,8 @@ class RobustUCB(Policy):
     v
         Bound on E|X - mean|^(1+eps) of all arms, for the other two; the variance for ``"catoni"``.
     common_threshold
-        Truncate all n rewards of an arm at ``(u n / (2 log t))^(1/(1+eps))``, as described in the AdaR-UCB paper. The original has
-        a threshold for each reward. For ``"truncated"`` only.
+        Truncate all n rewards of an arm at ``(u n / (2 log t))^(1/(1+eps))``, as described in the AdaR-UCB paper. For
+        ``"truncated"`` only.
 
     Guarantee
     ---------
@@ -115,7 +116,6 @@ class RobustUCB(Policy):
     update: ClassVar[Any]
 
     def validate(self) -> None:
-        """Check the estimator, and the moments that it uses."""
         choice(self.estimator, "estimator", _ESTIMATORS, owner="RobustUCB")
         check_known(self)
         for name, other in (("u", "v"), ("v", "u")):
@@ -129,12 +129,10 @@ class RobustUCB(Policy):
 
     @property
     def facts(self) -> Facts:
-        """Return the facts about the estimator."""
-        return _FACTS[self.estimator]
+        return dataclasses.replace(_FACTS[self.estimator], late="counted")
 
     @classmethod
     def variants(cls) -> tuple[Policy, ...]:
-        """Return a policy for each estimator."""
         return tuple(cls(estimator=name) for name in _FACTS)  # type: ignore[arg-type]
 
     def learned(self, name: str, problem: Any, eps: float) -> Any:
@@ -143,25 +141,15 @@ class RobustUCB(Policy):
 
     @property
     def algorithm(self) -> type[Any]:
-        """The hooks of the estimator."""
         return _ESTIMATORS[self.estimator]
 
     def params(self) -> Any:
-        """Return the parameters of the estimator."""
         return _ESTIMATORS[self.estimator].params(self)
 
     def init(self, arms: int, horizon: int | None) -> Any:
-        """Return the state of the estimator."""
         return _ESTIMATORS[self.estimator].init(self, arms, horizon)
 
     grows: ClassVar[Any] = property(lambda self: _ESTIMATORS[self.estimator].grows)
 
-    def grow(self, state: Any) -> Any:
-        """Return the state with more room."""
+    def grow(self, state: Any) -> Any:  # type: ignore[override]
         return _ESTIMATORS[self.estimator].grow(state)
-
-    def extended(self, state: Any) -> Any:
-        """Return the state with one more arm."""
-        longer = super().extended(state)
-        place_last(longer.slots)
-        return longer

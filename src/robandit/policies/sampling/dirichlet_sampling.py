@@ -7,36 +7,34 @@ z_i). Changing the measure from e to e' gives
 
     P(A >= 0) = C E[exp(-t A') 1{A' >= 0}] = P(U <= C exp(-t A'), A' >= 0),  U uniform on (0, 1].
 
-So a duel draws U first. It is lost if U > C, without any e_i. With the t that minimises C (Chernoff's bound), few of the duels that
-would be lost need the e_i. The probability is exact.
+So a duel draws U first. It is lost if U > C, without any e_i; the t that minimises C decides most lost duels. C takes O(n) time,
+and mu changes with every pull of the leader. So a duel stores a cap for the next ones: C at its t, for z_i = x_i - low and the
+largest bonus for mu <= high. It bounds the smallest C for all mu in [low, high], until the challenger has a new reward.
 
-C takes O(n) time, and mu changes with every pull of the leader. So a duel stores a cap for the next ones: C at its t, for
-z_i = x_i - low and the largest bonus for mu <= high. It bounds the smallest C for all mu in [low, high], until the challenger has a
-new reward. U > cap is certain to lose, in O(1) time. Where C is large, as for arms as good as the leader, duels take O(n) time.
-
-Random numbers depend only on the run's ``rng`` words, which never change, the round and the arm. The cap decides nothing that C
-would decide otherwise. So a choice depends on the rewards and the rounds, and not on how often ``select`` was called before.
+Random numbers depend only on the run's ``rng`` words, which never change, the round and the arm. So a choice depends on the rewards
+and the rounds, and not on how often ``select`` was called before.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from robandit.errors import NotApplicable
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import GOLDEN, exponential, mixed
-from robandit.kernel.types import Floats, Ints, UInts
+from robandit.kernel.types import Floats
 from robandit.policies._parts.blocks import HIGH, LOW, two_sum
-from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store, stored_rewards
+from robandit.policies._parts.counting import unknown_chance
+from robandit.policies._parts.records import params_of, state_of
+from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
 from robandit.policies.assumptions import BOUNDED_ABOVE, LIGHT_TAILS
 from robandit.policies.base import Policy
-from robandit.policies.classic.uniform import allowed_arms
 from robandit.policies.facts import Facts
-from robandit.policies.index import count_tried, expire_pull, first_untried, no_pulls
+from robandit.policies.index import count_tried, no_pulls
+from robandit.policies.sampling.imed import ends_of
 from robandit.policies.sampling.rounds import (
     LEADER,
     PROPOSED,
@@ -47,7 +45,6 @@ from robandit.policies.sampling.rounds import (
     no_rounds,
     select_in_round,
     settle,
-    take_in_round,
 )
 from robandit.validation import choice, finite, invalid
 
@@ -85,53 +82,25 @@ _FACTS = {
 }
 
 
-class Params(NamedTuple):
-    """1 for the robust bonus, and the upper bound of the rewards otherwise."""
-
-    robust: int
-    upper: float
-
-
-class State(NamedTuple):
-    """The rewards, their sums, the caps, the pulls and the rounds."""
-
-    pool: Floats  # (1, rewards)
-    slots: Ints
-    pulls: Ints
-    sums: Floats  # (arms, 2)
-    bound: Floats  # [upper, or the largest reward above it]
-    caps: Floats  # (arms, 3)
-    clock: Ints
-    duels: Ints
-    run: Ints  # [rewards above ``upper``]
-    words: UInts  # scratch: the stream of one duel
-    rng: UInts
-
-
 class DirichletSampling(Rounds, KeepsRewards, Policy):
     """Thompson sampling without a prior or a scale: duels between randomly weighted rewards and the leader's mean.
 
-    The leader is the arm with the most rewards; mu is its mean. Each other arm with fewer rewards, x_1 to x_n, challenges it. It is
-    pulled if its mean is at least mu, or if a random average of its rewards and one bonus point b is at least mu. The weights are
-    uniform on the simplex (Dirichlet with parameters 1). If no challenger is pulled, the leader is. Use it for light tails of
-    unknown scale, or for bounded rewards with a known upper bound. With the robust bonus, decisions do not depend on the unit of
-    the rewards or on a constant added to all of them. Do not use it for heavy tails that must be guaranteed: mu is a sample mean.
-    Memory grows with the number of rewards, which are all stored. A duel that a challenger may well win takes time proportional to
-    its rewards, so runs with many arms as good as the best are slow.
+    The leader is the arm with the most rewards; mu is its mean. Each other arm with fewer rewards, x_1 to x_n, is pulled if its
+    mean is at least mu, or if a random average of its rewards and one bonus point b is at least mu. The weights are uniform on the
+    simplex (Dirichlet with parameters 1). If no challenger is pulled, the leader is. Use it for light tails of unknown scale, or
+    for bounded rewards with a known upper bound. With the robust bonus, scaling or shifting all rewards changes no decision. Do not
+    use it for heavy tails: mu is a sample mean. All rewards are stored, and runs with many arms as good as the best are slow.
 
     Several arms may be pulled in one round, in the order of the arms. Among arms with equally many rewards, the one with the larger
-    mean leads, then the leader before. A late reward counts when it arrives. A pull of an arm that `select` did not propose belongs
-    to no round. The probability of a choice is not known (`Decision.propensity` is NaN).
+    mean leads, then the leader before. A late reward counts when it arrives. `Decision.propensity` is NaN.
 
     Parameters
     ----------
     bonus
         ``"robust"`` (RDS): ``b = mu + rho (1/n) sum (mu - x_i)^+`` with ``rho = sqrt(log(1 + n))``. ``"bounded"`` (BDS): b is the
-        upper bound of the rewards. The paper's version for semi-bounded rewards, with quantiles (QDS), and its version for an
-        unknown upper bound are not included.
+        upper bound of the rewards.
     upper
-        Upper bound of the rewards (of minus the cost, for costs that are minimised), for ``"bounded"``. If a reward is higher, the
-        highest one so far is the bound from then on; the counter ``above_upper`` shows how many rewards were above ``upper``.
+        Upper bound of the rewards, for ``"bounded"``. A higher reward becomes the bound; the counter ``above_upper`` counts them.
 
     Guarantee
     ---------
@@ -162,23 +131,17 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
 
     use_when = "tails are light, and choices may be random"
     label = "Dirichlet sampling"
-    columns = ("mean", "stored")
-    respects_allowed = True
-    take: ClassVar[Any] = staticmethod(take_in_round)
-    expire: ClassVar[Any] = staticmethod(expire_pull)
+    chance: ClassVar[Any] = staticmethod(unknown_chance)  # a win has no simple formula, and earlier draws matter
 
     @property
     def facts(self) -> Facts:
-        """The facts about the bonus."""
-        return _FACTS[self.bonus]
+        return dataclasses.replace(_FACTS[self.bonus], late="at random")
 
     @classmethod
     def variants(cls) -> tuple[Policy, ...]:
-        """Return a policy for each bonus."""
         return cls(), cls(bonus="bounded")
 
     def validate(self) -> None:
-        """Check the bonus, and the upper bound that it uses."""
         choice(self.bonus, "bonus", _FACTS, owner="DirichletSampling")
         if self.upper is not None:
             finite(self.upper, "upper", owner="DirichletSampling")
@@ -187,59 +150,41 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
                 raise invalid("upper", self.upper, f"None for {self.bonus!r}", owner="DirichletSampling", hint=hint)
 
     def informed_by(self, problem: Any, *, eps: float | None = None) -> Self:
-        """Take the upper bound from the problem's laws. Unlike other parameters it may be negative."""
-        if self.bonus == "robust" or self.upper is not None:
-            return super().informed_by(problem, eps=eps)
-        known = dataclasses.replace(self, upper=0.0).informed_by(problem, eps=eps)  # checks the arguments
-        upper = float(max(law.support[1] for law in problem.reward_laws))
-        if not math.isfinite(upper):
-            rule = "it must be finite: take another policy, or bonus='robust'"
-            raise NotApplicable(f"DirichletSampling needs upper, which is {upper:g} on this problem, and {rule}")
-        return dataclasses.replace(known, upper=upper)
+        if self.bonus == "bounded" and self.upper is None and hasattr(problem, "reward_laws"):
+            return dataclasses.replace(self, upper=ends_of(problem, "DirichletSampling", low=False)[1])
+        return super().informed_by(problem, eps=eps)
 
-    def params(self) -> Params:
-        """Return the parameters as numbers."""
-        return Params(int(self.bonus == "robust"), 0.0 if self.upper is None else float(self.upper))
+    def params(self) -> Any:
+        return params_of(robust=int(self.bonus == "robust"), upper=0.0 if self.upper is None else float(self.upper))
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without rewards."""
+    def init(self, arms: int, horizon: int | None) -> Any:
         pool, slots = empty_store(arms, 1)
         caps = np.zeros((arms, 3))
         caps[:, LEAST] = math.inf
         clock, duels = no_rounds(arms)
-        return State(
-            pool=pool,
+        return state_of(
+            pool=pool,  # (1, rewards)
             slots=slots,
             pulls=no_pulls(arms),
             sums=np.zeros((arms, 2)),
-            bound=np.array([self.params().upper]),
+            bound=np.array([self.params().upper]),  # or the largest reward above it
             caps=caps,
             clock=clock,
             duels=duels,
-            run=np.zeros(1, dtype=np.int64),
-            words=np.zeros(4, dtype=np.uint64),
+            run=np.zeros(1, dtype=np.int64),  # rewards above ``upper``
+            words=np.zeros(4, dtype=np.uint64),  # scratch: the stream of one duel
             rng=np.zeros(4, dtype=np.uint64),
         )
 
-    def counters(self, state: State) -> dict[str, int]:
-        """Return the number of rewards above ``upper``."""
+    def counters(self, state: Any) -> dict[str, int]:
         return {"above_upper": int(state.run[0])} if self.bonus == "bounded" else {}
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Return the next arm of the round."""
+    def select(p: Any, s: Any) -> int:
         return select_in_round(propose, p, s)
 
     @staticmethod
-    def chance(p: Params, s: Any, arm: int) -> float:
-        """Return NaN if the choice depends on weights: the probability of a win has no simple formula, and earlier draws matter."""
-        forced = first_untried(stored_rewards, s, 1.0)
-        if forced >= 0 or not s.allowed[arm]:
-            return 1.0 if forced == arm else 0.0
-        return math.nan if allowed_arms(s.allowed) > 1 else 1.0
-
-    @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
+    def update(p: Any, s: Any, arm: int, reward: float) -> None:
         """Store the reward. If it raises the bound, no cap holds any more."""
         if p.robust == 0 and reward > p.upper:
             s.run[0] += 1
@@ -257,25 +202,24 @@ class DirichletSampling(Rounds, KeepsRewards, Policy):
             count_tried(s)
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the mean and the number of rewards."""
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         out[0] = mean(s, arm) if s.slots[arm, USED] > 0 else math.nan
         out[1] = s.slots[arm, USED]
 
 
-def mean(s: State, arm: int) -> float:
+def mean(s: Any, arm: int) -> float:
     """Return the mean of the arm's rewards."""
     return (s.sums[arm, HIGH] + s.sums[arm, LOW]) / s.slots[arm, USED]
 
 
-def above(s: State, arm: int, other: int) -> float:
+def above(s: Any, arm: int, other: int) -> float:
     """Return a number with the sign of the arm's mean minus the other's."""
     n, m = s.slots[arm, USED], s.slots[other, USED]
     return excess_of_mean(s.sums[arm, HIGH], s.sums[arm, LOW], n, s.sums[other, HIGH], s.sums[other, LOW], m)
 
 
 @out_of_line
-def propose(p: Params, s: Any) -> None:
+def propose(p: Any, s: Any) -> None:
     """Find the leader and the challengers that win, among the allowed arms."""
     leader = -1
     for arm in range(s.allowed.shape[0]):
@@ -300,7 +244,7 @@ def leads(s: Any, arm: int, other: int) -> bool:
     return more > 0.0 or (more == 0.0 and s.clock[LEADER] == arm)
 
 
-def wins(p: Params, s: Any, arm: int, leader: int, mu: float) -> bool:
+def wins(p: Any, s: Any, arm: int, leader: int, mu: float) -> bool:
     """Return whether the challenger wins its duel. Most duels are decided by one random number and the cap."""
     word = first_word(s, arm)
     u = (float(word >> np.uint64(11)) + 1.0) * 2.0**-53
@@ -316,7 +260,7 @@ def first_word(s: Any, arm: int) -> np.uint64:
 
 
 @out_of_line
-def contest(p: Params, s: Any, arm: int, leader: int, mu: float, word: np.uint64, u: float) -> bool:
+def contest(p: Any, s: Any, arm: int, leader: int, mu: float, word: np.uint64, u: float) -> bool:
     """Decide a duel by U and, if need be, by weights. If the cap does not hold for mu and a new one would be small, store it."""
     if above(s, arm, leader) >= 0.0:
         return True
@@ -333,7 +277,7 @@ def contest(p: Params, s: Any, arm: int, leader: int, mu: float, word: np.uint64
     return math.log(u) <= level and drawn(s, arm, mu, extra, t, level, word, u)
 
 
-def cap(p: Params, s: Any, arm: int, low: float, high: float, t: float) -> float:
+def cap(p: Any, s: Any, arm: int, low: float, high: float, t: float) -> float:
     """Return a bound on C for every mean of the leader from low to high, at any t that is best for one of them."""
     return math.exp(min(0.0, log_bound(s, arm, low, bonus(p, s, arm, low, high), t) + SLACK))
 
@@ -350,7 +294,7 @@ def drawn(s: Any, arm: int, mu: float, extra: float, t: float, level: float, wor
     return total >= 0.0 and math.log(u) <= level - t * total
 
 
-def bonus(p: Params, s: Any, arm: int, low: float, high: float) -> float:
+def bonus(p: Any, s: Any, arm: int, low: float, high: float) -> float:
     """Return the largest b - mu for a mean mu of the leader from low to high."""
     if p.robust == 0:
         return s.bound[0] - low
@@ -378,11 +322,7 @@ def log_bound(s: Any, arm: int, mu: float, extra: float, t: float) -> float:
 
 @out_of_line
 def tilt(s: Any, arm: int, mu: float, extra: float) -> float:
-    """Return the t >= 0 that minimises C, or infinity if every z is at most 0.
-
-    It is the root of sum z_i / (1 - t z_i), which grows with t to infinity at 1 / max z. Newton's method, on this sum times
-    1 - t max z, stays between the ends that are known.
-    """
+    """Return the t >= 0 that minimises C, the root of sum z_i / (1 - t z_i), or infinity if every z is at most 0."""
     start = s.slots[arm, START]
     end = start + s.slots[arm, USED]
     largest = extra

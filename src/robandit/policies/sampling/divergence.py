@@ -1,21 +1,18 @@
 """KLinf of an arm whose rewards have a known upper bound, with cheap bounds between exact evaluations.
 
-For a sample x_1, ..., x_n and a mean m below the upper bound u, the least divergence from the sample to a law on (-inf, u] with
-mean m is (Honda, Takemura 2010)
+For a sample x_1, ..., x_n with deficits y_j = u - x_j >= 0 and a mean m below the upper bound u, the least divergence from the
+sample to a law on (-inf, u] with mean m (Honda, Takemura 2010), times n, is 0 if the sample mean is at least m, else the maximum
+over b >= 0 of
 
-    KLinf = max over l in [0, 1/(u - m)] of the mean of log(1 - l (x_j - m)),   if the sample mean is below m, else 0.
-
-**Deficits.** With y_j = u - x_j >= 0, d = u - m and b = 1/l - d >= 0, the total n KLinf is the maximum over b >= 0 of
-sum_j log((b + y_j) / (b + d)).
+    sum_j log((b + y_j) / (b + d)),  d = u - m.
 
 **Bounds.** Any b gives a lower bound for every d. So an arm keeps b and d_0 of its last exact evaluation, and ``VALUE``, the sum
-above for them. A new reward adds one logarithm, and another d subtracts n log((b + d) / (b + d_0)) <= n (d - d_0) / (b + d_0). For
-the upper bound, the sum is concave in l, so the derivative bounds what another l can add. The derivative needs only ``INVERSES``,
-the sum of 1 / (b + y_j).
+for them. A new reward adds one logarithm, and another d subtracts n log((b + d) / (b + d_0)) <= n (d - d_0) / (b + d_0). For the
+upper bound, the sum is concave in 1/(b + d), so the derivative, which needs only ``INVERSES``, the sum of 1 / (b + y_j), bounds the
+gain.
 
 **Exact evaluation.** Newton's method in k = d / (b + d), in (0, 1], from the last solution, with a bisection if it leaves the
-bracket. One pass over the rewards takes few logarithms, because factors are multiplied first. It ends if the total is within 1e-12
-of its maximum, relative to 1 + total.
+bracket. It ends if the total is within 1e-12 of its maximum, relative to 1 + total.
 """
 
 from __future__ import annotations

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from robandit.kernel.types import Floats, Ints, UInts
-from robandit.policies._parts.running_moments import (
-    COUNT,
-    MOMENTS,
-    SHIFT,
-    SUM,
-    add_reward,
-    mean_of,
-    variance_of,
-)
+from robandit.kernel.types import Floats
+from robandit.policies._parts.counting import Counting
+from robandit.policies._parts.records import params_of, state_of
 from robandit.policies.assumptions import NORMAL
 from robandit.policies.base import Policy
+from robandit.policies.classic.moments_policy import COUNT, MOMENTS, SHIFT, SUM, add_reward, mean_of, variance_of
 from robandit.policies.facts import Facts
-from robandit.policies.index import (
-    IndexHooks,
-    count_tried,
-    expire_pull,
-    first_untried,
-    no_pulls,
-    take_pull,
-)
-from robandit.policies.sampling.largest_draw import chance_of_largest, wins_tie
+from robandit.policies.index import IndexHooks, count_tried, first_untried, no_pulls, select_by_score
+from robandit.policies.sampling.largest_draw import chance_of_largest
 from robandit.policies.sampling.student import student_draw
 from robandit.validation import within
 
@@ -37,27 +24,11 @@ LARGEST_VARIANCE = 1e300  # replaces one that overflows, so that draws stay fini
 LARGEST_ALPHA = 1000.0
 
 
-class Params(NamedTuple):
-    """The prior's exponent, and the number of first rewards of every arm."""
-
-    alpha: float
-    first: float
-
-
-class State(NamedTuple):
-    """Running moments of the arms, pulls made, and the random stream."""
-
-    arms: Floats
-    pulls: Ints
-    rng: UInts
-
-
-class GaussianTS(Policy):
+class GaussianTS(Counting, Policy):
     """Thompson sampling: draws a mean from the posterior of a normal model for every arm, and pulls the arm with the largest draw.
 
-    Use it when rewards are close to normal, or as the usual Bayesian baseline. Shifting or scaling the rewards changes no
-    decision. Do not use it for heavy tails: one huge loss of the best arm lowers its posterior mean and inflates its posterior
-    variance for a long time, and the model does not know such losses.
+    Use it when rewards are close to normal, or as the usual Bayesian baseline. Scaling or shifting all rewards changes no decision.
+    Do not use it for heavy tails: one huge loss of the best arm lowers its posterior mean for long.
 
     Parameters
     ----------
@@ -92,7 +63,6 @@ class GaussianTS(Policy):
     use_when = "rewards are close to normal, and choices may be random"
     label = "Gaussian TS"
     columns = ("mean", "scale")
-    respects_allowed = True
     about = Facts(
         random=True,
         assumption=NORMAL,
@@ -105,79 +75,63 @@ class GaussianTS(Policy):
 
     @property
     def facts(self) -> Facts:
-        """The facts. No bound is proved for alpha >= 0."""
         facts = super().facts
         return facts if self.alpha < 0.0 else dataclasses.replace(facts, bound="", instance="")
 
     def validate(self) -> None:
-        """Check that alpha is a number of moderate size."""
         within(self.alpha, "alpha", -LARGEST_ALPHA, LARGEST_ALPHA, owner="GaussianTS")
 
-    def params(self) -> Params:
+    def params(self) -> Any:
         """Return alpha, and the number of first rewards. It leaves at least 2 degrees of freedom."""
-        return Params(float(self.alpha), float(max(2, 3 - math.floor(2.0 * self.alpha))))
+        return params_of(alpha=float(self.alpha), first=float(max(2, 3 - math.floor(2.0 * self.alpha))))
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return the state without rewards."""
-        return State(np.zeros((arms, MOMENTS)), no_pulls(arms), np.zeros(4, dtype=np.uint64))
-
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
+    def init(self, arms: int, horizon: int | None) -> Any:
+        return state_of(arms=np.zeros((arms, MOMENTS)), pulls=no_pulls(arms), rng=np.zeros(4, dtype=np.uint64))
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Return an arm that lacks its first rewards, or else the arm with the largest draw; each arm draws once."""
+    def select(p: Any, s: Any) -> int:
         forced = first_untried(IndexHooks.rewards, s, p.first)
-        if forced >= 0:
-            return forced
-        chosen = -1
-        best = -math.inf
-        for arm in range(s.arms.shape[0]):
-            if s.allowed[arm]:  # type: ignore[attr-defined]
-                deviation = math.sqrt(spread_of(s, arm))
-                draw = centre(s, arm) + deviation * student_draw(freedom(p, s, arm), s.rng)
-                if chosen < 0 or draw > best or (draw == best and wins_tie(s, arm, chosen)):
-                    best = draw
-                    chosen = arm
-        return chosen
+        return forced if forced >= 0 else select_by_score(draw, IndexHooks.rewards, p, s)
 
     @staticmethod
-    def chance(p: Params, s: State, arm: int) -> float:
-        """Return the probability with which `select` returns the arm."""
+    def chance(p: Any, s: Any, arm: int) -> float:
         forced = first_untried(IndexHooks.rewards, s, p.first)
-        if forced >= 0 or not s.allowed[arm]:  # type: ignore[attr-defined]
+        if forced >= 0 or not s.allowed[arm]:
             return 1.0 if forced == arm else 0.0
         return chance_of_largest(centre, scale, freedom, p, s, arm)
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Add the reward to the arm's moments, and count the arm when it has its first rewards."""
+    def update(p: Any, s: Any, arm: int, reward: float) -> None:
         add_reward(s.arms[arm], reward)
         if s.arms[arm, COUNT] == p.first:
             count_tried(s)
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the mean and the scale of the posterior. They are NaN and infinity before the first rewards."""
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         out[0] = mean_of(s.arms[arm]) if s.arms[arm, COUNT] > 0.0 else math.nan
         out[1] = scale(p, s, arm) if s.arms[arm, COUNT] >= p.first else math.inf
 
 
-def centre(s: State, arm: int) -> float:
+def draw(p: Any, s: Any, arm: int) -> float:
+    """Draw a mean from the arm's posterior."""
+    return centre(s, arm) + math.sqrt(spread_of(s, arm)) * student_draw(freedom(p, s, arm), s.rng)
+
+
+def centre(s: Any, arm: int) -> float:
     """Return the sample mean, measured from the first reward of arm 0, so that a common shift of all rewards costs no digits."""
     return (s.arms[arm, SHIFT] - s.arms[0, SHIFT]) + s.arms[arm, SUM] / s.arms[arm, COUNT]
 
 
-def spread_of(s: State, arm: int) -> float:
+def spread_of(s: Any, arm: int) -> float:
     """Return the sample variance S/n; it is finite."""
     return min(variance_of(s.arms[arm]), LARGEST_VARIANCE)
 
 
-def freedom(p: Params, s: State, arm: int) -> float:
+def freedom(p: Any, s: Any, arm: int) -> float:
     """Return nu = n + 2 alpha - 1, the posterior's degrees of freedom."""
     return s.arms[arm, COUNT] + 2.0 * p.alpha - 1.0
 
 
-def scale(p: Params, s: State, arm: int) -> float:
+def scale(p: Any, s: Any, arm: int) -> float:
     """Return sqrt(S / (n nu)): the posterior of the mean is the sample mean plus this times Student's t."""
     return math.sqrt(spread_of(s, arm) / freedom(p, s, arm))

@@ -5,27 +5,21 @@ from __future__ import annotations
 import dataclasses
 import math
 from functools import partial
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from robandit.errors import NotApplicable
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.types import Floats, Ints
+from robandit.kernel.types import Floats
+from robandit.policies._parts.counting import Counting, wins_tie
+from robandit.policies._parts.records import params_of, state_of
 from robandit.policies._parts.reward_store import START, KeepsRewards, append, empty_store
 from robandit.policies.assumptions import BELOW, NORMAL_OF_SCALE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
-from robandit.policies.index import (
-    IndexHooks,
-    count_tried,
-    expire_pull,
-    first_untried,
-    no_pulls,
-    take_pull,
-)
+from robandit.policies.index import IndexHooks, count_tried, first_untried, no_pulls
 from robandit.policies.sampling.divergence import FOUND_LENGTH, enclosed, learn_deficit, quick_floor, solve
-from robandit.policies.sampling.largest_draw import wins_tie
 from robandit.validation import choice, finite, invalid, positive
 
 # Columns of ``arms``: rewards; their logarithm; the point from which rewards are measured (the first reward, or the upper bound;
@@ -56,33 +50,13 @@ _FACTS = {
 }
 
 
-class Params(NamedTuple):
-    """Whether rewards have an upper bound, the scale, and the bound."""
-
-    bounded: int
-    scale: float
-    upper: float
-
-
-class State(NamedTuple):
-    """Means and counts, the last solutions, the deficits of all rewards, pulls made, and counts of the whole run."""
-
-    arms: Floats  # (arms, 5)
-    found: Floats  # (arms + 1, FOUND_LENGTH); `estimate` uses the last row
-    pool: Floats
-    slots: Ints
-    pulls: Ints
-    run: Ints
-
-
-class IMED(KeepsRewards, Policy):
+class IMED(Counting, KeepsRewards, Policy):
     """Pulls the arm with the least ``n KL(m) + log n``: n rewards, and KL the divergence of the arm from one with the best mean m.
 
-    The first term is the evidence against the arm, the second the cost of pulling it again; there is no confidence level to choose.
-    Use ``family="bounded"`` if you know an upper bound of the rewards; there need not be a lower bound. For costs that are never
-    negative, the upper bound of minus the cost is 0. It needs no scale, and adapts to the law of each arm. Use
-    ``family="gaussian"`` for rewards that are close to normal with a known standard deviation. Do not use ``"gaussian"`` for heavy
-    tails: m is a sample mean, and falls when the best arm suffers one huge loss.
+    The first term is the evidence against the arm, the second the cost of pulling it again. Use ``family="bounded"`` if you know an
+    upper bound of the rewards (0 for minus a cost); it needs no lower bound and no scale, and adapts to the law of each arm. Use
+    ``family="gaussian"`` for rewards that are close to normal with a known standard deviation, but not for heavy tails: m is a
+    sample mean, and falls when the best arm suffers one huge loss.
 
     Parameters
     ----------
@@ -92,8 +66,7 @@ class IMED(KeepsRewards, Policy):
     scale
         Standard deviation of the rewards, for ``"gaussian"``.
     upper
-        Upper bound of all rewards, for ``"bounded"``. If a reward is higher, the highest one so far is the bound from then on; the
-        counter ``above_upper`` shows how many rewards were above ``upper``.
+        Upper bound of all rewards, for ``"bounded"``. A higher reward becomes the bound; the counter ``above_upper`` counts them.
 
     Guarantee
     ---------
@@ -134,10 +107,8 @@ class IMED(KeepsRewards, Policy):
     upper: float | None = None
 
     columns = ("mean", "divergence")
-    respects_allowed = True
 
     def validate(self) -> None:
-        """Check the family, and that only its parameters are given."""
         choice(self.family, "family", _FACTS, owner="IMED")
         positive(self.scale, "scale", owner="IMED")
         if self.upper is not None:
@@ -146,43 +117,35 @@ class IMED(KeepsRewards, Policy):
 
     @property
     def facts(self) -> Facts:
-        """The facts about the family."""
-        return _FACTS[self.family]
+        return dataclasses.replace(_FACTS[self.family], late="ignored")
 
     @classmethod
     def variants(cls) -> tuple[Policy, ...]:
-        """Return a policy for each family."""
         return cls(), cls(family="bounded")
 
     def informed_by(self, problem: Any, *, eps: float | None = None) -> Self:
-        """Take a missing upper bound from the problem's laws."""
         if self.family == "bounded" and self.upper is None and hasattr(problem, "reward_laws"):
             return dataclasses.replace(self, upper=ends_of(problem, "IMED", low=False)[1])
         return super().informed_by(problem, eps=eps)
 
-    def params(self) -> Params:
-        """Return the parameters as numbers."""
-        return Params(int(self.family == "bounded"), float(self.scale), float(self.upper or 0.0))
+    def params(self) -> Any:
+        bounded = int(self.family == "bounded")
+        return params_of(bounded=bounded, scale=float(self.scale), upper=float(self.upper or 0.0))
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return the state without rewards."""
+    def init(self, arms: int, horizon: int | None) -> Any:
         room = 32 if self.family == "bounded" else 1  # the other family stores nothing
-        found = np.zeros((arms + 1, FOUND_LENGTH))
+        found = np.zeros((arms + 1, FOUND_LENGTH))  # `estimate` uses the last row
         run = np.zeros(1, dtype=np.int64)
         rows = np.zeros((arms, 5))
         rows[:, SHIFT] = self.upper or 0.0
-        return State(rows, found, *empty_store(arms, 1, room), no_pulls(arms), run)
+        pool, slots = empty_store(arms, 1, room)
+        return state_of(arms=rows, found=found, pool=pool, slots=slots, pulls=no_pulls(arms), run=run)
 
-    def counters(self, state: State) -> dict[str, int]:
-        """Return the number of rewards above ``upper``."""
+    def counters(self, state: Any) -> dict[str, int]:
         return {"above_upper": int(state.run[ABOVE])} if self.family == "bounded" else {}
 
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
-
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Return an arm without rewards, or else the arm with the least index."""
+    def select(p: Any, s: Any) -> int:
         forced = first_untried(IndexHooks.rewards, s, 1.0)
         if forced >= 0:
             return forced
@@ -201,14 +164,12 @@ class IMED(KeepsRewards, Policy):
         return chosen
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Add the reward to the mean; if rewards are bounded, also to the store and to the bounds of n KLinf."""
+    def update(p: Any, s: Any, arm: int, reward: float) -> None:
         row = s.arms[arm]
         if row[COUNT] == 0.0:
             count_tried(s)
-            row[SHIFT] = (
-                s.arms[0, SHIFT] if p.bounded != 0 else reward
-            )  # the bound may have risen before the arm was added
+            # The bound may have risen before the arm was added.
+            row[SHIFT] = s.arms[0, SHIFT] if p.bounded != 0 else reward
         if p.bounded != 0:
             if reward > p.upper:
                 s.run[ABOVE] += 1
@@ -225,11 +186,8 @@ class IMED(KeepsRewards, Policy):
         row[MEAN] = row[SUM] / row[COUNT]
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the mean and n KL, the evidence against the arm. Before the first reward they are NaN and 0.
-
-        KLinf is solved in the last row, to keep the starting point of the next search.
-        """
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
+        """Fill in the mean and n KL. KLinf is solved in the last row, to keep the starting point of the next search."""
         row = s.arms[arm]
         out[0] = row[SHIFT] + row[MEAN] if row[COUNT] > 0.0 else math.nan
         out[1] = 0.0
@@ -247,7 +205,7 @@ class IMED(KeepsRewards, Policy):
 
 
 @out_of_line
-def raise_bound(s: State, bound: float) -> None:
+def raise_bound(s: Any, bound: float) -> None:
     """Measure all rewards from a higher bound."""
     rise = bound - s.arms[0, SHIFT]
     for arm in range(s.arms.shape[0]):
@@ -267,12 +225,12 @@ def allowed(s: Any, arm: int) -> bool:
     return s.allowed[arm] and s.arms[arm, COUNT] > 0.0
 
 
-def mean_from_first(s: State, arm: int) -> float:
+def mean_from_first(s: Any, arm: int) -> float:
     """Return the mean measured from where arm 0 is measured from, so that a common shift of all rewards costs no digits."""
     return (s.arms[arm, SHIFT] - s.arms[0, SHIFT]) + s.arms[arm, MEAN]
 
 
-def best_mean(s: State) -> float:
+def best_mean(s: Any) -> float:
     """Return the largest mean of the allowed arms, measured in the same way."""
     best = -math.inf
     for arm in range(s.arms.shape[0]):
@@ -281,22 +239,22 @@ def best_mean(s: State) -> float:
     return best
 
 
-def exact(s: State, arm: int, row: int, d: float) -> float:
+def exact(s: Any, arm: int, row: int, d: float) -> float:
     """Return n KLinf of an arm whose mean is below the best, and keep the solution in a row of ``found``."""
     if d <= 0.0:  # the best arm has only paid the upper bound: no law below it has its mean
         return math.inf
     return solve(s.pool, s.slots[arm, START], int(s.arms[arm, COUNT]), s.found[row], d)
 
 
-def least_bounded(s: State) -> int:
+def least_bounded(s: Any) -> int:
     """Return the arm with the least index. The best arm has the index log n; others matter if their lower bound is not above."""
     best = -math.inf
     for arm in range(s.arms.shape[0]):
-        if s.allowed[arm]:  # type: ignore[attr-defined]
+        if s.allowed[arm]:
             best = max(best, s.arms[arm, MEAN])
     chosen = -1
     for arm in range(s.arms.shape[0]):
-        if s.allowed[arm] and s.arms[arm, MEAN] == best:  # type: ignore[attr-defined]
+        if s.allowed[arm] and s.arms[arm, MEAN] == best:
             tied = chosen >= 0 and s.arms[arm, LOG] == s.arms[chosen, LOG]
             if chosen < 0 or s.arms[arm, LOG] < s.arms[chosen, LOG] or (tied and wins_tie(s, arm, chosen)):
                 chosen = arm
@@ -305,14 +263,14 @@ def least_bounded(s: State) -> int:
     ceiling = s.arms[chosen, LOG]
     for arm in range(s.arms.shape[0]):
         row = s.arms[arm]
-        below = s.allowed[arm] and row[MEAN] < best and row[LOG] <= ceiling  # type: ignore[attr-defined]
+        below = s.allowed[arm] and row[MEAN] < best and row[LOG] <= ceiling
         if below and row[LOG] + quick_floor(s.found[arm], row[COUNT], -best) <= ceiling:
             return contest(s, chosen, -best)
     return chosen
 
 
 @out_of_line
-def contest(s: State, leader: int, d: float) -> int:
+def contest(s: Any, leader: int, d: float) -> int:
     """Return the arm with the least index. Bounds exclude most arms; the remaining ones are evaluated exactly."""
     ceiling = s.arms[leader, LOG]
     for arm in range(s.arms.shape[0]):

@@ -1,16 +1,14 @@
 """The probability that an arm has the largest of independent Student draws, for the propensities of Gaussian Thompson sampling.
 
-Arm i draws c_i + b_i T_i, where T_i has nu_i degrees of freedom. With f the density and F the distribution function, arm i has the
-largest draw with probability
+Arm i draws c_i + b_i T_i, where T_i has nu_i degrees of freedom, density f_i and distribution function F_i. It wins with
+probability
 
     integral over z of f_i(z) times the product over j != i of F_j((c_i + b_i z - c_j) / b_j).
 
-The line is split at the points c_j + b_j e for all allowed arms j and all e in `EDGES`. Between two neighbours, every factor is
-smooth on the scale of the distance, and 12 Gauss-Legendre points integrate it. The two ends are mapped to (0, 1) by z = end / w.
-The sum runs from the right, where the product is near 1. Parts that cannot change it by a share of `NEGLIGIBLE` are skipped, so
-small probabilities have small relative errors, too.
-
-An arm without spread (b = 0) has the draw c. Ties of such arms go to the fewest pulls, then to the lowest arm.
+The line is split at the points c_j + b_j e for all allowed arms j and all e in `EDGES`, and 12 Gauss-Legendre points integrate each
+part. The two ends are mapped to (0, 1) by z = end / w. The sum runs from the right, where the product is near 1, and skips parts
+that cannot change it by a share of `NEGLIGIBLE`, so small probabilities have small relative errors, too. An arm with b = 0 draws c;
+ties of such arms go to the fewest pulls, then to the lowest arm.
 
 The hooks: ``centre(s, arm)`` is c, ``spread(p, s, arm)`` is b and ``freedom(p, s, arm)`` is nu.
 """
@@ -23,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
+from robandit.policies._parts.counting import wins_tie
 from robandit.policies.sampling.student import student_above, student_density
 
 EDGES = np.array([-200.0, -40.0, -8.0, -2.0, 0.0, 2.0, 8.0, 40.0, 200.0])
@@ -80,11 +79,6 @@ def others_below(centre: Any, spread: Any, freedom: Any, p: Any, s: Any, arm: in
             elif gap < 0.0 or (gap == 0.0 and not wins_tie(s, arm, other)):
                 return 0.0
     return product
-
-
-def wins_tie(s: Any, arm: int, other: int) -> bool:
-    """Return whether the arm is chosen if both draws are equal."""
-    return s.pulls[arm] < s.pulls[other] or (s.pulls[arm] == s.pulls[other] and arm < other)
 
 
 @out_of_line

@@ -1,27 +1,27 @@
 """LB-SDA (Baudry, Russac, Cappe 2021), with its limited memory and its sliding window, in O(1) time per duel.
 
-The sum of an arm's last n rewards is a difference of two stored sums (:mod:`robandit.policies._parts.blocks`), whose rounding
-errors are stored too. So an outlier that is not among these n does not affect them. With a limited memory or a window, each reward
-is also stored itself. When an arm's room is full and half of its rewards are no longer used, the others move to the front and are
-summed again from zero. So memory is bounded, and digits that were lost to an old outlier return.
+The sum of an arm's last n rewards is a difference of two stored sums (:mod:`robandit.policies._parts.blocks`). With a limited
+memory or a window, each reward is also stored itself. When an arm's room is full and half of its rewards are no longer used, the
+others move to the front and are summed again from zero. So memory is bounded, and digits that were lost to an old outlier return.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.types import Floats, Ints
+from robandit.kernel.types import Floats
 from robandit.policies._parts.blocks import HIGH, LOW, KeepsSums, add_reward, empty_sums, two_sum
+from robandit.policies._parts.records import params_of, state_of
 from robandit.policies._parts.reward_store import FULL, ROOM, START, USED
 from robandit.policies.assumptions import ONE_FAMILY
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
-from robandit.policies.index import count_tried, expire_pull, no_pulls
+from robandit.policies.index import count_tried, no_pulls
 from robandit.policies.sampling.rounds import (
     DRAWN,
     LEADER,
@@ -36,7 +36,6 @@ from robandit.policies.sampling.rounds import (
     no_rounds,
     select_in_round,
     settle,
-    take_in_round,
 )
 from robandit.validation import choice, integer, invalid
 
@@ -48,51 +47,26 @@ LARGEST_WINDOW = 10_000_000
 SEEN = 0  # in ``recent``: the rewards so far; their arms follow
 
 
-class Params(NamedTuple):
-    """Which rewards are used, the window, the most rewards of an arm that is forced, and of one that needs diversity."""
-
-    mode: int
-    window: int
-    forced: float
-    rare: float
-
-
-class State(NamedTuple):
-    """The sums of the stored rewards, the pulls, and the rounds."""
-
-    pool: Floats
-    slots: Ints
-    pulls: Ints
-    counts: Ints  # (2, arms)
-    totals: Floats  # (arms, 2): sums of all rewards, with a limited memory
-    recent: Ints  # the arms of the rewards in the window
-    clock: Ints
-    duels: Ints
-
-
 class LBSDA(Rounds, KeepsSums, Policy):
     """Compare each arm with as many of the leader's last rewards. It needs no parameters, and nothing is random.
 
     The leader is the arm with the most rewards. Each other arm with fewer, say n, challenges it: it is pulled if its mean is at
     least the mean of the leader's LAST n rewards, or if n is at most ``sqrt(log r)`` in round r. If no challenger is pulled, the
-    leader is. There is no confidence bound, so nothing must be known about the scale of the rewards, and decisions do not depend on
-    their unit or on a constant added to all of them. Use it for light tails of unknown scale, and as a baseline without tuning. Do
-    not use it for heavy tails: it compares sample means, and one outlier among the leader's last rewards decides many duels. With a
-    window it also follows laws that change, but explores all the time.
+    leader is. Scaling or shifting all rewards changes no decision. Use it for light tails of unknown scale, and as a baseline
+    without tuning. Do not use it for heavy tails: one outlier among the leader's last rewards decides many duels. With a window it
+    follows laws that change.
 
     Several arms may be pulled in one round, in the order of the arms. Among arms with equally many rewards, the one with the larger
-    mean leads, then the leader before. A late reward counts when it arrives. Memory grows with the number of rewards, unless it is
-    limited or there is a window; then it is bounded by a small multiple of the rewards in use.
+    mean leads, then the leader before. A late reward counts when it arrives. Memory grows with the number of rewards in use.
 
     Parameters
     ----------
     memory
         ``"all"``: store all rewards. ``"limited"`` (LB-SDA-LM): store the last ``max(10, (log r)^2)`` rewards of each arm, rounded
-        up. The mean of a challenger's stored rewards is compared with that of as many of the leader's. Who leads, and who is
-        forced, still depends on all rewards.
+        up, and compare their means. Who leads, and who is forced, still depends on all rewards.
     window
-        The number of last rewards, of all arms together, that are used (SW-LB-SDA); None for no window. A known number C of changes
-        up to time T suggests ``sqrt(T log T / C)``.
+        The number of last rewards, of all arms together, that are used (SW-LB-SDA); None for no window. With C changes: ``sqrt(T
+        log T / C)``.
 
     Guarantee
     ---------
@@ -130,10 +104,6 @@ class LBSDA(Rounds, KeepsSums, Policy):
 
     use_when = "tails are light and their scale is unknown"
     label = "LB-SDA"
-    columns = ("mean", "stored")
-    respects_allowed = True
-    take: ClassVar[Any] = staticmethod(take_in_round)
-    expire: ClassVar[Any] = staticmethod(expire_pull)
     about = Facts(
         assumption=ONE_FAMILY,
         bound="that of Baudry, Russac and Cappe",
@@ -145,65 +115,52 @@ class LBSDA(Rounds, KeepsSums, Policy):
 
     @property
     def facts(self) -> Facts:
-        """The facts. The bound of the sliding window is about changing laws."""
         facts = super().facts
         if self.window is None:
             return facts
         return dataclasses.replace(facts, instance="", notes=(), title="LB-SDA, sliding window")
 
     def validate(self) -> None:
-        """Check the memory and the window, which exclude each other."""
         choice(self.memory, "memory", ("all", "limited"), owner="LBSDA")
         if self.window is not None:
             integer(self.window, "window", 2, LARGEST_WINDOW, owner="LBSDA")
             if self.memory != "all":
-                raise invalid(
-                    "memory",
-                    self.memory,
-                    "'all' if there is a window",
-                    owner="LBSDA",
-                    hint="a window limits it already",
-                )
+                rule, hint = "'all' if there is a window", "a window limits it already"
+                raise invalid("memory", self.memory, rule, owner="LBSDA", hint=hint)
 
-    def params(self) -> Params:
-        """Return the parameters as numbers."""
+    def params(self) -> Any:
         if self.window is None:
-            return Params(LIMITED if self.memory == "limited" else ALL, 0, 0.0, 0.0)
-        level = math.log(self.window)
-        return Params(WINDOW, self.window, math.sqrt(level), level * level)
+            return params_of(mode=LIMITED if self.memory == "limited" else ALL, window=0, forced=0.0, rare=0.0)
+        level = math.log(self.window)  # up to ``forced`` rewards an arm is forced, up to ``rare`` it needs diversity
+        return params_of(mode=WINDOW, window=self.window, forced=math.sqrt(level), rare=level * level)
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without rewards."""
+    def init(self, arms: int, horizon: int | None) -> Any:
         bounded = self.window is not None or self.memory == "limited"
         pool, slots = empty_sums(arms, None, 3) if bounded else empty_sums(arms, horizon)
         length = 0 if self.window is None else self.window
         clock, duels = no_rounds(arms)
-        return State(
+        return state_of(
             pool=pool,
             slots=slots,
             pulls=no_pulls(arms),
             counts=np.zeros((2, arms), dtype=np.int64),
-            totals=np.zeros((arms, 2)),
+            totals=np.zeros((arms, 2)),  # sums of all rewards, with a limited memory
             recent=np.zeros(1 + (length if horizon is None else min(length, horizon)), dtype=np.int64),
             clock=clock,
             duels=duels,
         )
 
-    def grow(self, state: State) -> State:  # type: ignore[override]
-        """Return the state with more room for the arms that need it."""
+    def grow(self, state: Any) -> Any:  # type: ignore[override]
         if self.params().mode != ALL:
             drop_unused(state)
-        grown: State = super().grow(state)
-        return grown
+        return super().grow(state)
 
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Return the next arm of the round."""
+    def select(p: Any, s: Any) -> int:
         return select_in_round(propose, p, s)
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Store the reward, and forget the rewards that are no longer used."""
+    def update(p: Any, s: Any, arm: int, reward: float) -> None:
         add_reward(s.pool, s.slots, arm, reward)
         s.counts[TOTAL, arm] += 1
         s.clock[PROPOSED] = 0
@@ -216,8 +173,7 @@ class LBSDA(Rounds, KeepsSums, Policy):
             forget_old(p, s, arm, reward)
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the mean of the rewards in use, and their number."""
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         n = s.counts[LIVE, arm]
         out[0] = math.nan
         out[1] = n
@@ -226,7 +182,7 @@ class LBSDA(Rounds, KeepsSums, Policy):
             out[0] = (high + low) / n
 
 
-def last_sum(s: State, arm: int, n: int) -> tuple[float, float]:
+def last_sum(s: Any, arm: int, n: int) -> tuple[float, float]:
     """Return the sum of the arm's last n rewards as a pair of numbers."""
     if n == 0:
         return 0.0, 0.0
@@ -238,7 +194,7 @@ def last_sum(s: State, arm: int, n: int) -> tuple[float, float]:
 
 
 @out_of_line
-def forget_old(p: Params, s: State, arm: int, reward: float) -> None:
+def forget_old(p: Any, s: Any, arm: int, reward: float) -> None:
     """Count the rewards in use after a new one of this arm. If half of its full room is not used, free it."""
     if p.mode == WINDOW:
         cell = 1 + s.recent[SEEN] % p.window
@@ -264,7 +220,7 @@ def forget_old(p: Params, s: State, arm: int, reward: float) -> None:
         s.slots[s.slots.shape[0] - 1, FULL] = 0
 
 
-def drop_unused(state: State) -> None:
+def drop_unused(state: Any) -> None:
     """Remove rewards that are no longer used where they are at least half, except the one before, whose sum is needed."""
     for arm, live in enumerate(state.counts[LIVE].tolist()):
         start, used = state.slots[arm, START], state.slots[arm, USED]
@@ -274,7 +230,7 @@ def drop_unused(state: State) -> None:
 
 
 @out_of_line
-def propose(p: Params, s: Any) -> None:
+def propose(p: Any, s: Any) -> None:
     """Find the leader and the challengers that win, among the allowed arms."""
     arms = s.allowed.shape[0]
     if p.mode == WINDOW:
@@ -296,7 +252,7 @@ def propose(p: Params, s: Any) -> None:
     settle(s, leader, winners)
 
 
-def leads(p: Params, s: Any, row: int, arm: int, other: int) -> bool:
+def leads(p: Any, s: Any, row: int, arm: int, other: int) -> bool:
     """Return whether the arm leads before the other, which is a lower one: by rewards, then by their sum, then if it led before."""
     n, m = s.counts[row, arm], s.counts[row, other]
     if n != m:
@@ -322,7 +278,7 @@ def wins(s: Any, arm: int, leader: int) -> bool:
 
 
 @out_of_line
-def propose_in_window(p: Params, s: Any) -> None:
+def propose_in_window(p: Any, s: Any) -> None:
     """Find the leader and the arms to pull by the rules of the sliding window."""
     arms = s.allowed.shape[0]
     n, duels, clock = s.counts[LIVE], s.duels, s.clock

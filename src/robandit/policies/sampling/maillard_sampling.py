@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from robandit.errors import NotApplicable
 from robandit.kernel.random import uniform
-from robandit.kernel.types import Floats, Ints, UInts
+from robandit.kernel.types import Floats
+from robandit.policies._parts.counting import Counting
+from robandit.policies._parts.records import params_of, state_of
 from robandit.policies.assumptions import IN_INTERVAL, SUB_GAUSSIAN
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
-from robandit.policies.index import (
-    IndexHooks,
-    count_tried,
-    expire_pull,
-    first_untried,
-    no_pulls,
-    take_pull,
-)
+from robandit.policies.index import IndexHooks, count_tried, first_untried, no_pulls
 from robandit.policies.sampling.imed import check_family, ends_of
 from robandit.validation import choice, finite, invalid, positive
 
@@ -60,44 +55,22 @@ _FACTS = {
 }
 
 
-class Params(NamedTuple):
-    """Whether rewards are in a known interval, the scale, and the interval's low end and length."""
-
-    bounded: int
-    scale: float
-    lower: float
-    length: float
-
-
-class State(NamedTuple):
-    """Means and counts, the interval of all rewards as shares of the given one, pulls made, counts, and the random stream."""
-
-    arms: Floats  # (arms, 6)
-    ends: Floats  # [0, 1] while no reward was outside
-    pulls: Ints
-    run: Ints
-    rng: UInts
-
-
-class MaillardSampling(Policy):
+class MaillardSampling(Counting, Policy):
     """Pulls each arm with probability proportional to ``exp(-n KL(m))``: n rewards, KL its divergence from the best mean m.
 
-    It is a randomised version of `IMED`. The probabilities have a closed form, unlike those of Thompson sampling, so they can be
-    logged at no cost. Use ``family="gaussian"`` for sub-Gaussian rewards of known scale, and ``family="bounded"``, which is
-    KL-MS, for rewards in a known interval; for coins it is asymptotically optimal. Do not use it for heavy tails: m is a sample
-    mean, and falls when the best arm suffers one huge loss.
+    It is a randomised version of `IMED`, whose probabilities have a closed form, so they can be logged at no cost. Use
+    ``family="gaussian"`` for sub-Gaussian rewards of known scale, and ``family="bounded"``, which is KL-MS, for rewards in a known
+    interval; for coins it is asymptotically optimal. Do not use it for heavy tails: m is a sample mean.
 
     Parameters
     ----------
     family
-        ``"gaussian"``: KL is (m - mean)^2 / (2 scale^2). ``"bounded"``: KL is the divergence of coins with these means, which are
-        measured as shares of the interval.
+        ``"gaussian"``: KL is (m - mean)^2 / (2 scale^2). ``"bounded"``: KL is the divergence of coins with these means, as shares.
     scale
         Sub-Gaussian scale of the rewards (for normal rewards, the standard deviation), for ``"gaussian"``.
     lower, upper
-        Ends of an interval that contains all rewards, for ``"bounded"``; for costs that are minimised, the ends of minus the cost.
-        If a reward is outside, the interval is widened to contain it; the counter ``outside`` shows how many rewards were outside
-        the given interval.
+        Ends of an interval that contains all rewards, for ``"bounded"``. It is widened to contain a reward outside; the counter
+        ``outside`` counts them.
 
     Guarantee
     ---------
@@ -136,10 +109,8 @@ class MaillardSampling(Policy):
     use_when = "tails are light and you log the probability of each choice"
     label = "Maillard sampling"
     columns = ("mean", "probability")
-    respects_allowed = True
 
     def validate(self) -> None:
-        """Check the family, that only its parameters are given, and that the interval has a length."""
         choice(self.family, "family", _FACTS, owner="MaillardSampling")
         positive(self.scale, "scale", owner="MaillardSampling")
         for name in ("lower", "upper"):
@@ -151,8 +122,7 @@ class MaillardSampling(Policy):
 
     @property
     def facts(self) -> Facts:
-        """The facts about the family."""
-        return _FACTS[self.family]
+        return dataclasses.replace(_FACTS[self.family], late="at random")
 
     @property
     def range(self) -> float | None:
@@ -161,11 +131,9 @@ class MaillardSampling(Policy):
 
     @classmethod
     def variants(cls) -> tuple[Policy, ...]:
-        """Return a policy for each family."""
         return cls(), cls(family="bounded")
 
     def informed_by(self, problem: Any, *, eps: float | None = None) -> Self:
-        """Take missing ends of the interval from the problem's laws."""
         if self.family == "bounded" and None in (self.lower, self.upper) and hasattr(problem, "reward_laws"):
             low, high = ends_of(problem, "MaillardSampling")
             low = low if self.lower is None else self.lower
@@ -176,32 +144,31 @@ class MaillardSampling(Policy):
             return dataclasses.replace(self, lower=low, upper=high)
         return super().informed_by(problem, eps=eps)
 
-    def params(self) -> Params:
-        """Return the parameters as numbers."""
-        return Params(int(self.family == "bounded"), float(self.scale), float(self.lower or 0.0), self.range or 1.0)
+    def params(self) -> Any:
+        bounded, lower = int(self.family == "bounded"), float(self.lower or 0.0)
+        return params_of(bounded=bounded, scale=float(self.scale), lower=lower, length=self.range or 1.0)
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return the state without rewards."""
-        run = np.zeros(1, dtype=np.int64)
-        return State(np.zeros((arms, 6)), np.array([0.0, 1.0]), no_pulls(arms), run, np.zeros(4, dtype=np.uint64))
+    def init(self, arms: int, horizon: int | None) -> Any:
+        return state_of(
+            arms=np.zeros((arms, 6)),
+            ends=np.array([0.0, 1.0]),  # of the interval of all rewards, as shares of the given one
+            pulls=no_pulls(arms),
+            run=np.zeros(1, dtype=np.int64),
+            rng=np.zeros(4, dtype=np.uint64),
+        )
 
-    def counters(self, state: State) -> dict[str, int]:
-        """Return the number of rewards outside the given interval."""
+    def counters(self, state: Any) -> dict[str, int]:
         return {"outside": int(state.run[OUTSIDE])} if self.family == "bounded" else {}
 
-    take = staticmethod(take_pull)
-    expire = staticmethod(expire_pull)
-
     @staticmethod
-    def select(p: Params, s: State) -> int:
-        """Return an arm without rewards, or else an arm drawn with the weights."""
+    def select(p: Any, s: Any) -> int:
         forced = first_untried(IndexHooks.rewards, s, 1.0)
         if forced >= 0:
             return forced
         left = uniform(s.rng) * weigh(p, s)
         chosen = -1
         for arm in range(s.arms.shape[0]):
-            if s.allowed[arm] and s.arms[arm, WEIGHT] > 0.0:  # type: ignore[attr-defined]
+            if s.allowed[arm] and s.arms[arm, WEIGHT] > 0.0:
                 chosen = arm
                 left -= s.arms[arm, WEIGHT]
                 if left <= 0.0:
@@ -209,17 +176,15 @@ class MaillardSampling(Policy):
         return chosen
 
     @staticmethod
-    def chance(p: Params, s: State, arm: int) -> float:
-        """Return the arm's weight, as a share of all weights."""
+    def chance(p: Any, s: Any, arm: int) -> float:
         forced = first_untried(IndexHooks.rewards, s, 1.0)
-        if forced >= 0 or not s.allowed[arm]:  # type: ignore[attr-defined]
+        if forced >= 0 or not s.allowed[arm]:
             return 1.0 if forced == arm else 0.0
         total = weigh(p, s)
         return s.arms[arm, WEIGHT] / total
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float) -> None:
-        """Add the reward to the mean."""
+    def update(p: Any, s: Any, arm: int, reward: float) -> None:
         row = s.arms[arm]
         if p.bounded != 0:
             share = (reward - p.lower) / p.length
@@ -239,8 +204,7 @@ class MaillardSampling(Policy):
         row[ENTROPY] = minus_entropy(s, arm) if p.bounded != 0 else 0.0
 
     @staticmethod
-    def estimate(p: Params, s: State, arm: int, out: Floats) -> None:
-        """Fill in the mean and the probability of the next choice."""
+    def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
         out[0] = math.nan
         if s.arms[arm, COUNT] > 0.0:
             mean = s.arms[arm, SHIFT] + s.arms[arm, MEAN]
@@ -253,18 +217,18 @@ def times_log(x: float) -> float:
     return x * math.log(x) if x > 0.0 else 0.0
 
 
-def in_interval(s: State, mean: float) -> float:
+def in_interval(s: Any, mean: float) -> float:
     """Return a share of the given interval as a share of the interval of all rewards."""
     return (mean - s.ends[0]) / (s.ends[1] - s.ends[0])
 
 
-def minus_entropy(s: State, arm: int) -> float:
+def minus_entropy(s: Any, arm: int) -> float:
     """Return x log x + (1 - x) log(1 - x) at the arm's mean."""
     x = in_interval(s, s.arms[arm, MEAN])
     return times_log(x) + times_log(1.0 - x)
 
 
-def widen(s: State, share: float) -> None:
+def widen(s: Any, share: float) -> None:
     """Widen the interval to contain a reward, which changes the entropy of every arm."""
     s.ends[0] = min(s.ends[0], share)
     s.ends[1] = max(s.ends[1], share)
@@ -273,20 +237,16 @@ def widen(s: State, share: float) -> None:
             s.arms[arm, ENTROPY] = minus_entropy(s, arm)
 
 
-def mean_from_first(s: State, arm: int) -> float:
+def mean_from_first(s: Any, arm: int) -> float:
     """Return the mean measured from where arm 0 is measured from, so that a common shift of all rewards costs no digits."""
     return (s.arms[arm, SHIFT] - s.arms[0, SHIFT]) + s.arms[arm, MEAN]
 
 
-def weigh(p: Params, s: State) -> float:
-    """Put exp(-n KL) of every allowed arm into ``WEIGHT``, and return their sum. An arm with the best mean has the weight 1.
-
-    The divergence of coins with means x and m is x log x + (1-x) log(1-x) - x log m - (1-x) log(1-m). The first two terms are kept
-    with the arm, so an arm costs one exponential function.
-    """
+def weigh(p: Any, s: Any) -> float:
+    """Put exp(-n KL) of every allowed arm into ``WEIGHT``, and return their sum. An arm with the best mean has the weight 1."""
     best = -math.inf
     for arm in range(s.arms.shape[0]):
-        if s.allowed[arm]:  # type: ignore[attr-defined]
+        if s.allowed[arm]:
             best = max(best, mean_from_first(s, arm))
     log_best = log_rest = 0.0
     if p.bounded != 0:
@@ -295,7 +255,7 @@ def weigh(p: Params, s: State) -> float:
         log_rest = math.log1p(-x) if x < 1.0 else -math.inf
     total = 0.0
     for arm in range(s.arms.shape[0]):
-        if s.allowed[arm]:  # type: ignore[attr-defined]
+        if s.allowed[arm]:
             row = s.arms[arm]
             mean = mean_from_first(s, arm)
             weight = 1.0

@@ -1,12 +1,10 @@
 """Rounds of duels between a leader and its challengers: the shared code of LB-SDA and Dirichlet sampling.
 
-A round has a leader. Every other arm may challenge it. The arms that win their duels are pulled once each, and if none wins, the
-leader is. So a round may contain several pulls. They are made in the order of the arms; the papers shuffle them.
+The arms that win their duels are pulled once each, in the order of the arms (the papers shuffle them); if none wins, the leader is.
 
 ``select`` must not learn, so it only proposes a round: the proposal is a cache, which is void after a reward or a change of the
-allowed arms. The round starts when a proposed arm is pulled (`take_in_round`); its other arms are then queued. A queued arm that is
-not allowed is skipped; if no other one is left, the next round is proposed. A pull of any other arm belongs to no round. It only
-adds its reward, as do pulls that ``select`` was not asked for.
+allowed arms. The round starts when a proposed arm is pulled (`Rounds.take`); its other arms are then queued. A queued arm that is
+not allowed is skipped; if no other one is left, the next round is proposed. A pull of any other arm belongs to no round.
 
 A state that uses it has the fields ``pulls`` (from `robandit.policies.index.no_pulls`), ``clock`` and ``duels`` (from `no_rounds`)
 and ``slots`` (:mod:`robandit.policies._parts.reward_store`).
@@ -14,13 +12,14 @@ and ``slots`` (:mod:`robandit.policies._parts.reward_store`).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.types import Ints
-from robandit.policies._parts.blocks import two_sum
+from robandit.policies._parts.blocks import two_product, two_sum
+from robandit.policies._parts.counting import Counting
 from robandit.policies._parts.reward_store import stored_rewards
 from robandit.policies.index import first_untried, take_pull
 
@@ -30,8 +29,6 @@ ROUND, LEADER, SINCE, LEFT, PROPOSED, NEXT, CHOICE, WINNERS, CLOCK = 0, 1, 2, 3,
 # Rows of ``duels``, one column per arm: 1 if the arm is in the proposal, 1 if it is queued, 1 if it was in the last round, and the
 # round of its last pull, where pulls before the first round count for it.
 WINS, QUEUED, WON, DRAWN, DUELS = 0, 1, 2, 3, 4
-
-SPLIT = 134217729.0  # 2^27 + 1, which splits a double into two halves (Dekker)
 
 
 def no_rounds(arms: int) -> tuple[Ints, Ints]:
@@ -43,11 +40,23 @@ def no_rounds(arms: int) -> tuple[Ints, Ints]:
     return clock, duels
 
 
-class Rounds:
+class Rounds(Counting):
     """The hooks of a policy that plays rounds, for which the proposal depends on the allowed arms."""
 
+    columns: ClassVar[tuple[str, ...]] = ("mean", "stored")
+
+    @staticmethod
+    def take(p: Any, s: Any, arm: int) -> float:
+        """Count a pull. If the arm is queued, remove it from the queue; if it is proposed, start the round."""
+        if s.clock[LEFT] > 0 and s.duels[QUEUED, arm] == 1:
+            s.duels[QUEUED, arm] = 0
+            s.clock[LEFT] -= 1
+        elif s.clock[PROPOSED] == 1 and s.duels[WINS, arm] == 1:
+            start_round(s, arm)
+        s.duels[DRAWN, arm] = max(1, s.clock[ROUND])
+        return take_pull(p, s, arm)
+
     def forget_choice(self, state: Any) -> None:
-        """Discard the proposal, but not the arms that are queued."""
         state.clock[PROPOSED] = 0
 
 
@@ -86,17 +95,6 @@ def settle(s: Any, leader: int, winners: int) -> None:
     s.clock[CHOICE] = arm
 
 
-def take_in_round(p: Any, s: Any, arm: int) -> float:
-    """Count a pull. If the arm is queued, remove it from the queue; if it is proposed, start the round."""
-    if s.clock[LEFT] > 0 and s.duels[QUEUED, arm] == 1:
-        s.duels[QUEUED, arm] = 0
-        s.clock[LEFT] -= 1
-    elif s.clock[PROPOSED] == 1 and s.duels[WINS, arm] == 1:
-        start_round(s, arm)
-    s.duels[DRAWN, arm] = max(1, s.clock[ROUND])
-    return take_pull(p, s, arm)
-
-
 def start_round(s: Any, arm: int) -> None:
     """Start the proposed round with a pull of this arm."""
     clock, duels = s.clock, s.duels
@@ -115,18 +113,6 @@ def start_round(s: Any, arm: int) -> None:
 
 # A sum of rewards is a pair of numbers, high and low, as in `robandit.policies._parts.blocks`. Means are compared as products of
 # sums and counts, without division. So equal means of discrete rewards are equal here, and a challenger wins such a duel.
-
-
-def two_product(a: float, b: float) -> tuple[float, float]:
-    """Return the rounded product a b and its exact rounding error (Dekker)."""
-    product = a * b
-    part = SPLIT * a
-    a_high = part - (part - a)
-    a_low = a - a_high
-    part = SPLIT * b
-    b_high = part - (part - b)
-    b_low = b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 def excess(high: float, low: float, other_high: float, other_low: float) -> float:

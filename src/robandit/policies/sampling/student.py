@@ -1,12 +1,9 @@
 """Student's t in compiled code: a draw, the density, and the probability of a larger value.
 
-**The draw** is Bailey's polar method (1994): with U and V uniform, ``sqrt(nu (U^(-2/nu) - 1)) cos(2 pi V)`` has exactly this law.
-It costs two uniform numbers, against a normal and a gamma variable for the ratio that defines the law.
-
-**The tail** is half of the incomplete beta function I_x(nu/2, 1/2) at x = nu / (nu + z^2), by its continued fraction. The fraction
-takes more terms the larger nu is. From `MANY` degrees of freedom on, Hill's expansion (1970) about the normal law takes over. Below
-`MANY` degrees of freedom, the relative error is below 1e-10, also far out in the tail. From there on it is below 1e-9 for
-probabilities above 1e-30, and up to 5e-4 for smaller ones (compared with scipy).
+The draw is Bailey's polar method (1994): with U and V uniform, ``sqrt(nu (U^(-2/nu) - 1)) cos(2 pi V)`` has exactly this law. The
+tail is half of the incomplete beta function I_x(nu/2, 1/2) at x = nu / (nu + z^2), by its continued fraction, and from `MANY`
+degrees of freedom on Hill's expansion (1970) about the normal law. Below `MANY` the relative error is below 1e-10, also far out in
+the tail; from there on it is below 1e-9 for probabilities above 1e-30, and up to 5e-4 for smaller ones.
 """
 
 from __future__ import annotations
@@ -74,10 +71,7 @@ def hill_tail(z: float, nu: float) -> float:
 
 
 def gamma_ratio(nu: float) -> float:
-    """Return Gamma((nu + 1) / 2) / Gamma(nu / 2) by its series. For a small nu, the recurrence leads to a larger one.
-
-    Differences of lgamma would lose digits, and compiled code has another lgamma than Python.
-    """
+    """Return Gamma((nu + 1) / 2) / Gamma(nu / 2) by its series. Differences of lgamma would lose digits."""
     a = 0.5 * nu
     if a < 0.0:  # only in a file that contradicts itself: the recurrence might never end
         return math.nan
@@ -102,16 +96,12 @@ def beta_fraction(a: float, b: float, x: float) -> float:
     for m in range(1, TERMS):
         even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))
-        d = 1.0 + even * d
-        c = 1.0 + even / c
-        d = 1.0 / (d if abs(d) > TINY else TINY)
-        c = c if abs(c) > TINY else TINY
-        value *= d * c
-        d = 1.0 + odd * d
-        c = 1.0 + odd / c
-        d = 1.0 / (d if abs(d) > TINY else TINY)
-        c = c if abs(c) > TINY else TINY
-        value *= d * c
+        for part in (even, odd):
+            d = 1.0 + part * d
+            c = 1.0 + part / c
+            d = 1.0 / (d if abs(d) > TINY else TINY)
+            c = c if abs(c) > TINY else TINY
+            value *= d * c
         if abs(d * c - 1.0) < CLOSE:
             break
     return value

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive
-from robandit.policies.tinf.ada_tinf import END, Doubling, State
+from robandit.policies.tinf.ada_tinf import END, Doubling
 from robandit.policies.tinf.ftrl import huang_facts
 
 
 class Ada2TINF(Doubling, Policy):
     """`AdaTINF` that restarts after 1, 3, 7, 15 pulls and so on, and needs no prior knowledge, not even the horizon.
 
-    Each restart forgets everything. The regret is that of AdaTINF up to a constant factor. Use it when nothing is known and the
-    worst case matters: it protects against adversaries and finds the scale of the rewards. On easy problems the restarts are
-    costly. Losses, costs and late rewards are treated as in `AdaTINF`, with the time since the last restart. A reward that arrives
-    after a restart is learned like any other, since it is divided by the probability of its own decision.
+    Each restart forgets everything. Use it when nothing is known and the worst case matters: it protects against adversaries and
+    finds the scale of the rewards. On easy problems the restarts are costly. A reward that arrives after a restart is learned like
+    any other, since it is divided by the probability of its own decision.
 
     Guarantee
     ---------
@@ -46,6 +46,6 @@ class Ada2TINF(Doubling, Policy):
         adaptive=Adaptive(True, True, True, True),
     )
 
-    def counters(self, state: State) -> dict[str, int]:
+    def counters(self, state: Any) -> dict[str, int]:
         """Return the number of skipped rewards, J since the last restart, and the number of starts."""
         return super().counters(state) | {"starts": round(math.log2(state.ledger[END]))}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
-from robandit.kernel.types import Floats, Ints, UInts
+from robandit.policies._parts.records import params_of
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive
 from robandit.policies.tinf.ftrl import (
@@ -32,30 +32,13 @@ Q = 2.0  # weights are (1 + m + eta L)^-2
 LEVEL, SPENT, END = 0, 1, 2
 
 
-class Params(NamedTuple):
-    """1 if the policy restarts after the planned pulls and plans twice as many (`Ada2TINF`), else 0."""
-
-    restarts: int
-
-
-class State(NamedTuple):
-    """The fields of `robandit.policies.tinf.ftrl.State`, and the ledger of costs."""
-
-    losses: Floats
-    weights: Floats
-    root: Floats
-    clock: Ints
-    rng: UInts
-    ledger: Floats
-
-
-def restart_due(p: Params, s: State) -> bool:
+def restart_due(p: Any, s: Any) -> bool:
     """Return whether the next pull is the first after a restart."""
     return p.restarts != 0 and s.clock[MADE] + 1.0 >= s.ledger[END]
 
 
 @out_of_line
-def restart(s: State) -> None:
+def restart(s: Any) -> None:
     """Forget everything, and plan twice as many pulls."""
     for arm in range(s.losses.shape[0]):
         s.losses[arm] = 0.0
@@ -69,20 +52,19 @@ def restart(s: State) -> None:
 class Doubling(Leader):
     """The hooks of `AdaTINF` and `Ada2TINF`. The latter has no horizon: it plans one pull, then restarts."""
 
-    def params(self) -> Params:
-        """Return whether the policy restarts."""
-        return Params(restarts=int(not hasattr(self, "horizon")))
+    def params(self) -> Any:
+        return params_of(restarts=int(not hasattr(self, "horizon")))
 
-    def init(self, arms: int, horizon: int | None) -> State:
+    def init(self, arms: int, horizon: int | None) -> Any:
         """Return a state without losses, for rewards of scale 1. The horizon is the policy's parameter, not the argument."""
-        return State(*new_state(arms, Q), np.array([1.0, 0.0, getattr(self, "horizon", 1) + 1.0]))
+        return new_state(arms, Q, ledger=np.array([1.0, 0.0, getattr(self, "horizon", 1) + 1.0]))
 
-    def counters(self, state: State) -> dict[str, int]:
+    def counters(self, state: Any) -> dict[str, int]:
         """Return the number of skipped rewards, and J, the log of the scale to base 2."""
         return super().counters(state) | {"doublings": round(math.log2(state.ledger[LEVEL]))}
 
     @staticmethod
-    def refresh(p: Params, s: State) -> None:
+    def refresh(p: Any, s: Any) -> None:
         """Compute the weights of the next pull. They are equal if a restart is due, which only `decide` performs."""
         if restart_due(p, s):
             equalise(s)
@@ -90,15 +72,13 @@ class Doubling(Leader):
             set_weights(solve_square, s, 1.0 / (s.ledger[LEVEL] * math.sqrt(s.clock[MADE] + 1.0)), Q)
 
     @staticmethod
-    def decide(p: Params, s: State, arm: int) -> float:
-        """Return the probability of the choice, after a restart if one is due."""
+    def decide(p: Any, s: Any, arm: int) -> float:
         if restart_due(p, s):
             restart(s)
         return make_decision(p, s, arm)
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
-        """Add the loss unless it is too large, and add its cost to the ledger."""
+    def update(p: Any, s: Any, arm: int, reward: float, mark: float) -> None:
         hear(s)
         rate = s.ledger[LEVEL] * math.sqrt(float(s.clock[MADE]))  # 1/eta
         root = math.sqrt(mark)
@@ -119,12 +99,9 @@ class AdaTINF(Doubling, Policy):
     """HTINF with eps = 1 that finds the scale of the rewards by doubling, and needs to know only the horizon.
 
     Choices are random and rewards beyond a threshold are skipped, as in `HTINF`. The scale of the rewards starts at 1. It is at
-    least doubled when the possible costs of skipped and learned rewards exceed a budget that is proportional to the scale. Use it
-    when you know the number of pulls and nothing about the moments. `Ada2TINF` does not even need the number of pulls. No
-    instance-dependent bound is known.
-
-    The paper is about losses; here the loss is minus the reward. The cost of a skipped reward is its loss with its sign, as
-    printed. A late reward uses the eta and the threshold of its time of arrival, and the probability of its own decision.
+    least doubled when the possible costs of skipped and learned rewards exceed a budget that is proportional to the scale; as
+    printed, the cost of a skipped reward is its loss with its sign. Use it when you know the number of pulls and nothing about the
+    moments; `Ada2TINF` does not even need the number of pulls. A late reward uses the eta and the threshold of its time of arrival.
 
     Parameters
     ----------

@@ -7,14 +7,12 @@ With losses L and Tsallis entropy, the weights minimise ``eta <L, x> - alpha sum
 with the unique m >= 0 for which they sum to 1, at most K^(1/q) - 1. With uniINF's log-barrier the weights instead minimise ``eta
 <L, x> - sum log x_i``, and q = 1. Powers of 1 + m use log1p, so no digits are lost when alpha is near 1 and m is of order 1/q.
 
-The root is found by Newton's method on the generalised mean ``(sum x_i)^(-1/q)``. This mean is concave in m, so every step ends at
-or left of the root and the next steps climb to it. It is linear if one arm has all the weight, so few steps suffice from any start.
-Near the root a step also uses the second derivative, which triples the correct digits instead of doubling them. After a short step
-the weights are updated by their Taylor series, which costs less than a power. The last pass is the one whose step has a third power
-below rounding; then the weights are normalised. A search starts at the root of the last decision, so one power per arm is usual.
-(It does not start at the last computed root, because reading the weights must not change later results.)
+The root is found by Newton's method on the generalised mean ``(sum x_i)^(-1/q)``, which is concave in m; near the root a step also
+uses the second derivative. After a short step the weights are updated by their Taylor series, which costs less than a power. A
+search starts at the root of the last decision, not at the last computed root, because reading the weights must not change later
+results.
 
-The state of each policy has the fields of `State`. The policies turn rewards into losses.
+The state of each policy begins with the fields of `new_state`. The policies turn rewards into losses.
 """
 
 from __future__ import annotations
@@ -22,14 +20,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import uniform
-from robandit.kernel.types import Bools, Floats, Ints, UInts
+from robandit.kernel.types import Bools, Floats
 from robandit.policies._parts.parameters import check_known
+from robandit.policies._parts.records import state_of
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.classic.uniform import allowed_arms
 from robandit.policies.facts import Facts
@@ -50,21 +49,12 @@ SHORT = 0.01  # below it, a series is faster than a power
 CLOSE = 1e-5  # its third power is below rounding
 
 
-class State(NamedTuple):
-    """Loss estimates, their weights, and their root."""
-
-    losses: Floats
-    weights: Floats
-    root: Floats
-    clock: Ints
-    rng: UInts
-
-
-def new_state(arms: int, q: float) -> State:
-    """Return a state without losses."""
+def new_state(arms: int, q: float, **more: Any) -> Any:
+    """Return a state without losses: loss estimates, their weights and their root, then the fields in ``more``."""
     root = np.zeros(5)
     root[TOP] = root[START] = largest_root(arms, q)
-    return State(np.zeros(arms), np.zeros(arms), root, np.zeros(5, dtype=np.int64), np.zeros(4, dtype=np.uint64))
+    clock, rng = np.zeros(5, dtype=np.int64), np.zeros(4, dtype=np.uint64)
+    return state_of(losses=np.zeros(arms), weights=np.zeros(arms), root=root, clock=clock, rng=rng, **more)
 
 
 def largest_root(arms: int, q: float) -> float:
@@ -77,20 +67,6 @@ def solve(losses: Floats, allowed: Bools, weights: Floats, low: float, eta: floa
     if q == 2.0:
         return solve_square(losses, allowed, weights, low, eta, q, start)
     return root_from(power, losses, allowed, weights, low, eta, q, start)
-
-
-def solve_square(
-    losses: Floats, allowed: Bools, weights: Floats, low: float, eta: float, q: float, start: float
-) -> float:
-    """Fill in the weights and return m for q = 2."""
-    return root_from(square, losses, allowed, weights, low, eta, q, start)
-
-
-def solve_barrier(
-    losses: Floats, allowed: Bools, weights: Floats, low: float, eta: float, q: float, start: float
-) -> float:
-    """Fill in the weights and return m for q = 1."""
-    return root_from(reciprocal, losses, allowed, weights, low, eta, q, start)
 
 
 def square(z: float, q: float) -> float:
@@ -157,6 +133,10 @@ def root_from(
     for arm in range(arms):
         weights[arm] *= scale
     return max(m + a * move, 0.0)
+
+
+solve_square = partial(root_from, square)  # q = 2
+solve_barrier = partial(root_from, reciprocal)  # q = 1
 
 
 def series(y: float, a: float) -> float:
@@ -241,10 +221,7 @@ def take_decision(decide: Any, refresh: Any, p: Any, s: Any, arm: int) -> float:
 
 
 def describe_arm(refresh: Any, p: Any, s: Any, arm: int, out: Floats) -> None:
-    """Fill in the mean implied by the losses, where skipped rewards count as 0, and the probability that the arm is chosen next.
-
-    The mean is NaN before the first reward and while the arm is not allowed.
-    """
+    """Fill in the mean implied by the losses (NaN without any), where skipped rewards count as 0, and the arm's probability."""
     if s.clock[FRESH] == 0:
         refresh(p, s)
     out[0] = math.nan
@@ -273,14 +250,10 @@ class Leader:
     weighted: ClassVar[bool] = True
     respects_allowed: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...]] = ("mean", "probability")
-    refresh: ClassVar[Any]
     decide: ClassVar[Any] = staticmethod(make_decision)
     select: ClassVar[Any]
-    chance: ClassVar[Any]
-    take: ClassVar[Any]
-    estimate: ClassVar[Any]
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls: Any) -> None:
         """Bind the subclass's hooks."""
         super().__init_subclass__()
         cls.select = staticmethod(partial(select_arm, cls.refresh))
@@ -289,15 +262,11 @@ class Leader:
         cls.estimate = staticmethod(partial(describe_arm, cls.refresh))
 
     def validate(self) -> None:
-        """Check eps, u and the horizon."""
         check_known(self)
 
-    # Losses of allowed arms grow while an arm is away, so its own loss would become the smallest: it would run ahead for no reason.
-    # While it is paused, its loss is therefore relative to the smallest loss of the allowed arms, and this is added back when it
-    # returns. So it returns as far behind the leader as it left, and a new arm starts level with the leader. When a pause or return
-    # changes the smallest loss, the losses of the other paused arms change with it: all differences of losses stay the same. If
-    # no arm is allowed, losses are relative to that of the last allowed arm. A late reward of a paused arm still changes its
-    # loss. A restart (`Ada2TINF`) sets the loss to 0: the arm then returns level with the leader.
+    # Losses of allowed arms grow while an arm is away, so its own loss would become the smallest. While it is paused, its loss is
+    # therefore relative to the smallest loss of the allowed arms (if there are none, that of the last one): it returns as far
+    # behind the leader as it left. If a pause or return changes the smallest loss, the losses of other paused arms change with it.
 
     def paused(self, state: Any, arm: int) -> None:
         """Make the arm's loss relative to the smallest loss of the other allowed arms."""
@@ -317,9 +286,7 @@ class Leader:
             state.losses[arm] += smallest
 
     def forget_choice(self, state: Any) -> None:
-        """Compute the weights again."""
         state.clock[FRESH] = 0
 
     def counters(self, state: Any) -> dict[str, int]:
-        """Return the number of skipped rewards."""
         return {"skipped": int(state.clock[SKIPPED])}

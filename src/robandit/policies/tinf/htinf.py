@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
+from robandit.policies._parts.records import params_of
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive
-from robandit.policies.tinf.ftrl import MADE, SKIPPED, Leader, State, hear, huang_facts, new_state, set_weights, solve
-from robandit.validation import within
+from robandit.policies.tinf.ftrl import MADE, SKIPPED, Leader, hear, huang_facts, new_state, set_weights, solve
 
 LEAST_SIGMA = 1e-300  # the inverse of a smaller one may overflow
 
 
-class Params(NamedTuple):
-    """alpha = 1 + eps, sigma = u^(1/alpha), the exponent of the weights, and the factor of the skipping threshold."""
-
-    alpha: float
-    sigma: float
-    q: float
-    theta: float
-
-
-def root(p: Params, x: float) -> float:
+def root(p: Any, x: float) -> float:
     """Return x^(1/alpha)."""
     return math.sqrt(x) if p.alpha == 2.0 else x ** (1.0 / p.alpha)
 
 
-def rate(p: Params, t: float) -> float:
+def rate(p: Any, t: float) -> float:
     """Return 1/eta at time t."""
     return p.sigma * root(p, t)
 
@@ -35,18 +26,15 @@ def rate(p: Params, t: float) -> float:
 class Skipping(Leader):
     """The hooks of `HTINF` and `OptTINF`."""
 
-    def init(self: Any, arms: int, horizon: int | None) -> State:
-        """Return a state without losses."""
+    def init(self: Any, arms: int, horizon: int | None) -> Any:
         return new_state(arms, self.params().q)
 
     @staticmethod
-    def refresh(p: Params, s: State) -> None:
-        """Compute the weights of the next pull."""
+    def refresh(p: Any, s: Any) -> None:
         set_weights(solve, s, 1.0 / rate(p, s.clock[MADE] + 1.0), p.q)
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
-        """Add the loss, divided by the probability of the choice, unless it is too large."""
+    def update(p: Any, s: Any, arm: int, reward: float, mark: float) -> None:
         hear(s)
         if abs(reward) <= p.theta * rate(p, float(s.clock[MADE])) * root(p, mark):
             s.losses[arm] -= reward / mark
@@ -57,14 +45,11 @@ class Skipping(Leader):
 class HTINF(Skipping, Policy):
     """Follow the regularised leader, skipping rewards that are too large, for heavy tails whose moments are known.
 
-    The probability of an arm falls with its estimated cumulative loss. Each loss is divided by the probability of its choice and
-    added to the estimate. A loss is skipped if its size exceeds a threshold, which grows with time and with the probability. The
-    worst case has no logarithm, even against an adversary, and regret on random rewards is logarithmic. Use it when you know u and
-    eps and choices may be random (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards
-    are mostly gains, such as revenue: the guarantee does not hold there.
-
-    The paper is about losses; here the loss is minus the reward. In the paper rewards arrive immediately. Here the threshold of a
-    late reward uses the number of pulls at its arrival as t, and the probability of its own decision.
+    The probability of an arm falls with its estimated cumulative loss (minus the reward). Each loss is divided by the probability
+    of its choice; it is skipped if its size exceeds a threshold, which grows with time and with the probability. The worst case has
+    no logarithm, even against an adversary, and regret on random rewards is logarithmic. Use it when you know u and eps and choices
+    may be random (their probabilities are reported, for off-policy evaluation). Do not use it when large rewards are mostly gains,
+    such as revenue: the guarantee does not hold there. A late reward uses the number of pulls at its arrival as t.
 
     Parameters
     ----------
@@ -107,30 +92,22 @@ class HTINF(Skipping, Policy):
         notes=("The instance-dependent bound assumes that the best arm is unique.",),
     )
 
-    def params(self) -> Params:
-        """Return the paper's alpha and sigma, the exponent and the threshold factor."""
-        assert self.eps is not None
-        assert self.u is not None
+    def params(self: Any) -> Any:
         return tsallis_params(float(self.eps), float(self.u) ** (1.0 / (1.0 + self.eps)))
 
 
-def tsallis_params(eps: float, sigma: float) -> Params:
-    """Return the parameters for eps and the paper's sigma."""
-    return Params(1.0 + eps, max(sigma, LEAST_SIGMA), (1.0 + eps) / eps, threshold_factor(eps))
-
-
-def theta(alpha: float) -> float:
-    """Return the skipping factor min(1 - 2^(-(alpha-1)/(2 alpha-1)), (2 - 2/alpha)^(1/(2-alpha))), for alpha in (1, 2].
-
-    >>> theta(1.5), theta(2.0)
-    (0.159103585, 0.206299474)
-    """
-    within(alpha, "alpha", 1.0, 2.0, open_low=True, owner="theta")
-    return threshold_factor(alpha - 1.0)
+def tsallis_params(eps: float, sigma: float) -> Any:
+    """Return the parameters for eps and the paper's sigma: q is the exponent of the weights, theta the skipping factor."""
+    q, theta = (1.0 + eps) / eps, threshold_factor(eps)
+    return params_of(alpha=1.0 + eps, sigma=max(sigma, LEAST_SIGMA), q=q, theta=theta)
 
 
 def threshold_factor(eps: float) -> float:
-    """Return theta(1 + eps), accurate also for eps near 0 and near 1."""
+    """Return theta = min(1 - 2^(-(alpha-1)/(2 alpha-1)), (2 - 2/alpha)^(1/(2-alpha))) for alpha = 1 + eps, to the last digits.
+
+    >>> threshold_factor(0.5), threshold_factor(1.0)
+    (0.159103585, 0.206299474)
+    """
     first = -math.expm1(-math.log(2.0) * eps / (1.0 + 2.0 * eps))
     rest = 1.0 - eps
     if rest == 0.0:

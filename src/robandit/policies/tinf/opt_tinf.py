@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from robandit.policies.base import Policy, also_called
 from robandit.policies.facts import Adaptive
 from robandit.policies.tinf.ftrl import huang_facts
-from robandit.policies.tinf.htinf import Params, Skipping, tsallis_params
+from robandit.policies.tinf.htinf import Skipping, tsallis_params
 
 
 class OptTINF(Skipping, Policy):
     """HTINF with eps = 1 and u = 1 for all rewards ("optimistic"), which needs no prior knowledge.
 
-    Its rate is worse when tails are heavy, and it depends on the unit of the rewards: it plays at random until the threshold, about
-    0.2 sqrt(t), reaches the size of the rewards. Use it for rewards of order 1. `Ada2TINF` finds their size by itself and has the
-    better worst case. The AdaR-UCB paper calls this policy OptHTINF.
+    Use it for rewards of order 1: it plays at random until the threshold, about 0.2 sqrt(t), reaches the size of the rewards.
+    `Ada2TINF` finds their size by itself and has the better worst case. The AdaR-UCB paper calls this policy OptHTINF.
 
     Guarantee
     ---------
@@ -50,8 +51,7 @@ class OptTINF(Skipping, Policy):
         ),
     )
 
-    def params(self) -> Params:
-        """Return the parameters for eps = 1 and sigma = 1."""
+    def params(self) -> Any:
         return tsallis_params(1.0, 1.0)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from robandit.kernel.types import Floats, Ints, UInts
+from robandit.kernel.types import Floats
+from robandit.policies._parts.records import params_of
 from robandit.policies.assumptions import NONPOSITIVE
 from robandit.policies.base import Policy
 from robandit.policies.facts import Adaptive, Facts
@@ -18,24 +19,6 @@ Q = 1.0  # weights are (1 + m + L / S)^-1
 
 NOW = 0  # the field of ``scale``: S, the inverse of the learning rate, which never falls
 CHANCE, REST = 0, 1  # columns of ``last``: the probabilities of the arm and of all others at its last decision
-
-
-class Params(NamedTuple):
-    """log T."""
-
-    log_horizon: float
-
-
-class State(NamedTuple):
-    """The fields of `robandit.policies.tinf.ftrl.State`, the scale of the barrier, and each arm's last decision."""
-
-    losses: Floats
-    weights: Floats
-    root: Floats
-    clock: Ints
-    rng: UInts
-    scale: Floats
-    last: Floats
 
 
 def others(weights: Floats, arm: int) -> float:
@@ -52,15 +35,11 @@ def others(weights: Floats, arm: int) -> float:
 class UniINF(Leader, Policy):
     """Follow the regularised leader with a log-barrier, skipping rewards that are too large; it needs to know only the horizon.
 
-    As in `HTINF`, an arm's probability falls with its estimated cumulative loss, and losses beyond a threshold are skipped. The
-    threshold is S over four times the probability of the other arms, so it is unbounded for an arm that is nearly certain. Losses
-    are divided by the scale S. Each loss, clipped at the threshold, raises S. Use it when you know the number of pulls and nothing
-    about the moments, and choices may be random (their probabilities are reported, for off-policy evaluation). Do not use it when
-    large rewards are mostly gains, such as revenue: the guarantee does not hold there. S starts at 4 and never falls, so rewards
-    much smaller than 1 are learned slowly.
-
-    The paper is about losses; here the loss is minus the reward. A late reward uses the current S and the probability of its own
-    decision.
+    As in `HTINF`, an arm's probability falls with its estimated cumulative loss, and losses beyond a threshold are skipped: S over
+    four times the probability of the other arms. Losses are divided by the scale S, and each loss, clipped at the threshold, raises
+    S. Use it when you know the number of pulls and nothing about the moments, and choices may be random (their probabilities are
+    reported, for off-policy evaluation). Do not use it when large rewards are mostly gains, such as revenue: the guarantee does not
+    hold there. S starts at 4 and never falls, so rewards much smaller than 1 are learned slowly. A late reward uses the current S.
 
     Parameters
     ----------
@@ -111,29 +90,25 @@ class UniINF(Leader, Policy):
         ),
     )
 
-    def params(self) -> Params:
+    def params(self: Any) -> Any:
         """Return log T, with T = 2 for a horizon of one pull, so that log T > 0."""
-        assert self.horizon is not None
-        return Params(math.log(max(self.horizon, 2)))
+        return params_of(log_horizon=math.log(max(self.horizon, 2)))
 
-    def init(self, arms: int, horizon: int | None) -> State:
-        """Return a state without losses."""
-        return State(*new_state(arms, Q), np.array([FIRST_SCALE]), np.zeros((arms, 2)))
+    def init(self, arms: int, horizon: int | None) -> Any:
+        return new_state(arms, Q, scale=np.array([FIRST_SCALE]), last=np.zeros((arms, 2)))
 
     @staticmethod
-    def refresh(p: Params, s: State) -> None:
-        """Compute the weights for the current losses and scale."""
+    def refresh(p: Any, s: Any) -> None:
         set_weights(solve_barrier, s, 1.0 / s.scale[NOW], Q)
 
     @staticmethod
-    def decide(p: Params, s: State, arm: int) -> float:
-        """Return the probability of the choice, and store it with the probability of all other arms."""
+    def decide(p: Any, s: Any, arm: int) -> float:
         s.last[arm, CHANCE] = s.weights[arm]
         s.last[arm, REST] = others(s.weights, arm)
         return make_decision(p, s, arm)
 
     @staticmethod
-    def update(p: Params, s: State, arm: int, reward: float, mark: float) -> None:
+    def update(p: Any, s: Any, arm: int, reward: float, mark: float) -> None:
         """Add the loss, divided by the probability of the choice, unless it is too large; raise the scale by the clipped loss."""
         hear(s)
         rest = 1.0 - mark

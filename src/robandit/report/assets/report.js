@@ -1,4 +1,4 @@
-// The charts of a comparison: regret over time, final regret, pulls, speed.
+// The charts of a comparison: regret over time, final regret, pulls.
 const text = (x) => x === null ? "–"
   : Math.abs(x) >= 100 ? Math.round(x).toLocaleString("en") : String(Number(x.toPrecision(3)));
 const short = (x) => x < 0 ? `−${short(-x)}` : x >= 1e6 ? `${Number((x / 1e6).toPrecision(3))}M`
@@ -183,17 +183,5 @@ function pulls(figure, problem) {
   });
 }
 
-function speed(figure, problem) {
-  const rows = problem.rows.filter((row) => row.ns !== null).sort((a, b) => a.ns - b.ns);
-  const times = rows.map((row) => row.ns);
-  return inRows(figure, problem, {
-    rows, low: Math.min(...times) / 2, high: Math.max(...times) * 2, log: () => true, unit: "ns per pull",
-    paint(group, row, y, x) {
-      group.append(svg("path", { class: "grid", d: `M${x(0)},${y}H${x(row.ns)}` }), marker(row.style, x(row.ns), y, 4.5, ink(row)),
-        svg("text", { x: x(row.ns) + 9, y: y + 4 }, text(row.ns)));
-    },
-  });
-}
-
-for (const [name, chart] of Object.entries({ curves, distribution, pulls, speed })) CHARTS[name] = (figure, number) => chart(figure, data.problems[number]);
+for (const [name, chart] of Object.entries({ curves, distribution, pulls })) CHARTS[name] = (figure, number) => chart(figure, data.problems[number]);
 start();

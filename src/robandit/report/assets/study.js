@@ -119,7 +119,7 @@ CHARTS.tails = curveChart("survival", { labels: ["distance from the median", `sh
 CHARTS.excess = curveChart("excess", { labels: ["threshold: distance from the median", "mean excess"], unit: text, none: "too few" });
 
 // The index over k. The axis is linear in 1 / index, so that it includes light tails, whose index is infinite.
-const METHODS = [["hill", "Hill", 0], ["moment", "moment", 1], ["pickands", "Pickands", 2]];
+const METHODS = [["hill", "Hill", 0], ["moment", "moment", 1]];
 const INDICES = [[-0.5, ""], [0, "∞"], [0.1, "10"], [0.25, "4"], [1 / 3, "3"], [0.5, "2"], [2 / 3, "1.5"], [1, "1"], [1.5, "0.67"], [2, "0.5"], [4, "0.25"]];
 CHARTS.index = (figure, number) => {
   const arm = data.arms[number], hosts = sideHosts();
@@ -128,8 +128,7 @@ CHARTS.index = (figure, number) => {
   return () => SIDES.forEach((side, i) => {
     const known = METHODS.map(([key, name, style]) => ({ row: { style, label: name }, ...arm[side].paths[key] })).filter((path) => path.k.length);
     if (!known.length) return nothing(hosts[i], `Unknown: ${arm[side].words}.`);
-    // Pickands' estimate varies so much that the other lines would look flat on its scale.
-    const near = known.flatMap((path) => path.shape.filter((v, j) => v !== null && (path.row.style < 2 ? path.k[j] >= path.chosen / 4 : path.k[j] === path.chosen)));
+    const near = known.flatMap((path) => path.shape.filter((v, j) => v !== null && path.k[j] >= path.chosen / 4));
     const high = Math.min(4, Math.max(0.6, ...near) + 0.12), low = Math.max(-1, Math.min(-0.1, ...near) - 0.05);
     panel(hosts[i], {
       alt: `${TITLES[side]}: ${arm[side].words}. ${figure.dataset.alt}`, log: [true, false], labels: [`k, the number of largest ${data.noun}s used`, "tail index (below: lighter)"],

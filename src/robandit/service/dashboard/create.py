@@ -27,6 +27,21 @@ _OPTIONAL = {
     ),
     "on_expiry": ("On expiry", "Empty or drop: nothing is learned. A number: it is learned in place of the reward", ""),
     "max_open": ("Most open decisions", f"Empty: {DEFAULT_OPEN:,}", ' inputmode="numeric"'),
+    "sticky_for": (
+        "Sticky for, in seconds",
+        "A user, or another unit that decisions name, keeps its arm for this time, and teaches once. Empty: decisions have no unit",
+        ' inputmode="decimal"',
+    ),
+    "floor": (
+        "Floor",
+        "The share of decisions that is drawn at random, so that logs can be reused, such as 0.02. Empty: none",
+        ' inputmode="decimal"',
+    ),
+    "control": (
+        "Control arms",
+        "Arms that get a share of all decisions in any case, such as: standard = 0.05, old = 0.01. Empty: none",
+        "",
+    ),
     "fallback": (
         "Fallback",
         "The arm to answer with while a server cannot reach its PostgreSQL database. Empty: it answers with an error",
@@ -34,7 +49,7 @@ _OPTIONAL = {
     ),
     "seed": ("Seed", "Makes random choices repeatable. Empty: the server draws one", ' inputmode="numeric"'),
 }
-_NUMBERS = ("reward_window", "on_expiry", "max_open", "seed")
+_NUMBERS = ("reward_window", "on_expiry", "max_open", "sticky_for", "floor", "seed")
 
 
 async def create_form(site: Site, visit: Visit) -> Answer:
@@ -64,8 +79,14 @@ def body_of(form: dict[str, str]) -> bytes:
     for field in _OPTIONAL:
         text = form.get(field, "").strip()
         if text:
-            body[field] = _number(text) if field in _NUMBERS else text
+            body[field] = _number(text) if field in _NUMBERS else _shares(text) if field == "control" else text
     return msgspec.json.encode(body)
+
+
+def _shares(text: str) -> dict[str, Any]:
+    """Return the arms and shares in a text such as ``a = 0.05, b = 0.01``. A share that cannot be read stays a text."""
+    pairs = (part.rpartition("=") for part in text.split(","))
+    return {arm.strip(): _number(share.strip()) for arm, _, share in pairs}
 
 
 def _number(text: str) -> Any:
@@ -79,13 +100,6 @@ def _number(text: str) -> Any:
 def _form(visit: Visit, given: dict[str, str], problem: Problem | None) -> Answer:
     wrong = "" if problem is None else (problem.parameter or "").partition("[")[0]
     wrong = {"name of an experiment": "name", "arm": "arms", "number of arms": "arms"}.get(wrong, wrong)
-    if (
-        problem is not None
-        and problem.code == "invalid"
-        and wrong not in ("name", "arms", *_OPTIONAL)
-        and given.get("policy")
-    ):
-        wrong = "policy"  # its own parameters, and its notation
 
     def field(name: str, label: str, hint: str, attributes: str = "", kind: str = "input") -> str:
         value = html.escape(given.get(name, ""))

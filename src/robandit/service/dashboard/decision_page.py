@@ -49,7 +49,7 @@ def _reason(made: bodies.Explanation, *, minimize: bool) -> str:
     possible = [arm for arm in made.arms if arm.state == "active" and (made.among is None or arm.arm in made.among)]
     indices = {arm.arm: arm.policy.get("index") for arm in possible}
     finite = [index for index in indices.values() if isinstance(index, float)]
-    if made.observed or len(finite) < len(indices) or len(indices) < 2:
+    if made.observed or made.repeat or len(finite) < len(indices) or len(indices) < 2:
         return ""
     if indices.get(made.arm) != (min(finite) if minimize else max(finite)):
         return ""
@@ -61,6 +61,11 @@ def _story(made: bodies.Explanation, unit: str, reason: str) -> str:
     """Return what happened, in sentences."""
     chosen = "was chosen elsewhere and reported here" if made.observed else "was chosen"
     lines = [f"Arm <strong><bdi>{escaped(made.arm)}</bdi></strong> {chosen} at {time_text(made.time)}."]
+    if made.unit is not None:
+        again = (
+            "got it again: the policy did not choose" if made.repeat else "keeps it for the time that sticky_for sets"
+        )
+        lines.append(f"Unit <strong><bdi>{escaped(made.unit)}</bdi></strong> {again}.")
     if reason:
         lines.append(reason)
     if made.expired is not None:
@@ -71,6 +76,8 @@ def _story(made: bodies.Explanation, unit: str, reason: str) -> str:
         learned = (
             "and was learned"
             if made.reward.outcome == "applied"
+            else "and was not learned, because another reward of the same unit was"
+            if made.reward.reason == "assignment"
             else f"too late ({made.reward.reason}), and was not learned"
         )
         lines.append(f"Its reward, {value}, came after {after}, {learned}.")

@@ -16,16 +16,7 @@ from robandit.notebook import escaped
 from robandit.report.pieces import more, warning
 from robandit.service import bodies
 from robandit.service.dashboard import charts
-from robandit.service.dashboard.layout import (
-    Visit,
-    address,
-    badge,
-    definitions,
-    live_part,
-    page,
-    table,
-    time_text,
-)
+from robandit.service.dashboard.layout import Visit, address, badge, definitions, live_part, page, table, time_text
 from robandit.service.dashboard.manage import FEW_ARMS, manage, shape_of
 from robandit.service.dashboard.timeline import WINDOWS, Timeline
 from robandit.service.experiments import warnings_of
@@ -141,6 +132,8 @@ def _facts(summary: bodies.Summary, rate: float) -> str:
         "expired": f"{counts.expired:,}",
         "late rewards": f"{counts.late:,}",
     }
+    if summary.settings.sticky_for is not None:
+        facts |= {"repeats for a unit": f"{counts.repeats:,}", "rewards not learned": f"{counts.unlearned:,}"}
     return definitions(facts, "facts cards")
 
 
@@ -241,7 +234,7 @@ def _recent(summary: bodies.Summary, recent: Sequence[Recent]) -> str:
     for each in recent:
         decided = each.decided
         payload: Any = payload_of(decided)
-        given = f" {badge('made elsewhere')}" if payload.given else ""
+        given = f" {badge('made elsewhere')}" if payload.given else f" {badge('repeat')}" if payload.repeat else ""
         link = f'<a href="{escaped(address(here, id=decided.id))}" title="{escaped(decided.id)}">{escaped(_short(decided.id))}</a>'
         rows.append(
             f'<tr><th scope="row" class="id">{link}</th><td>{time_text(decided.time, ago=True)}</td>'
@@ -258,7 +251,8 @@ def _outcome(each: Recent, unit: str) -> str:
         return f'<td class="words">{state}</td><td>–</td>'
     payload: Any = payload_of(each.closed)
     value = "" if payload.value is None else f" {compact(payload.value)} {escaped(unit)}"
-    words = "" if each.closed.kind == "rewarded" else badge(each.closed.kind)
+    unlearned = getattr(payload, "reason", "") == "assignment"
+    words = "" if each.closed.kind == "rewarded" else badge("not learned" if unlearned else each.closed.kind)
     return f'<td class="words">{words}{value}</td><td>{charts.age_text(each.closed.time - each.decided.time)}</td>'
 
 
@@ -274,6 +268,13 @@ def _find_decision(name: str) -> str:
     )
 
 
+def _floor(settings: bodies.Settings) -> str:
+    shares = list((settings.control or {}).items())
+    if settings.floor is not None:
+        shares.append(("all arms alike", settings.floor))
+    return escaped(", ".join(f"{100.0 * share:g} % for {arm}" for arm, share in shares) or "none")
+
+
 def _settings(summary: bodies.Summary) -> str:
     settings = summary.settings
     facts = {
@@ -283,6 +284,8 @@ def _settings(summary: bodies.Summary) -> str:
         "reward window": "none" if settings.reward_window is None else charts.age_text(settings.reward_window),
         "on expiry": "nothing is learned" if settings.on_expiry == "drop" else f"{settings.on_expiry:g} is learned",
         "most open decisions": f"{settings.max_open:,}",
+        "a unit keeps its arm": "no" if settings.sticky_for is None else f"for {charts.age_text(settings.sticky_for)}",
+        "floor": _floor(settings),
         "resets": str(summary.epoch),
         "created": time_text(summary.created),
     }

@@ -127,7 +127,6 @@ class Looks:
     """The looks of a server. Those that were not used for the longest time are forgotten."""
 
     def __init__(self, state: State) -> None:
-        """Start without looks."""
         self._state = state
         self._reading = asyncio.Semaphore(MOST_READING)
         self._looks: OrderedDict[tuple[int, str], Look] = OrderedDict()

@@ -30,12 +30,8 @@ _FILES = {
 }
 
 
-async def show(site: Site, visit: Visit) -> Answer:
+async def show(site: Site, visit: Visit, problem: Problem | None = None) -> Answer:
     """Handle GET /experiments/{name}."""
-    return await _shown(site, visit)
-
-
-async def _shown(site: Site, visit: Visit, problem: Problem | None = None) -> Answer:
     experiment, window = await _asked(site, visit)
     parts = await site.looks.at(experiment, window).parts()
     summary = await site.state.engine.read(experiment.name, experiments.summary_of)
@@ -56,7 +52,7 @@ async def change(site: Site, visit: Visit) -> Answer:
         await _change(site, visit)
     except (Refusal, RobanditError) as error:
         problem, _ = await site.explain(error)
-        return await _shown(site, visit, problem)
+        return await show(site, visit, problem)
     _, window = await _asked(site, visit)
     return redirect(address(f"/experiments/{visit.parameters[0]}", window=window) + "#manage")
 

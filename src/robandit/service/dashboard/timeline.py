@@ -11,8 +11,9 @@ import math
 from collections import Counter
 from typing import NamedTuple
 
-from robandit.decisions.experiment import LiveExperiment
-from robandit.storage import Reader
+from robandit.decisions.events import Observations, payload_of
+from robandit.decisions.experiment import OBSERVED, LiveExperiment
+from robandit.storage import Event, Reader
 
 COLUMNS = 60
 FEWEST_COLUMNS = 12  # of an experiment that has just begun
@@ -31,6 +32,17 @@ WINDOWS: dict[str, tuple[str, float | None]] = {
 def default_window(age: float) -> str:
     """Return the window for an experiment of this age: all of it in the first day, later the last day."""
     return "all" if age <= 86_400.0 else "1d"
+
+
+def _observed(event: Event) -> Counter[tuple[str, str]]:
+    """Return how many decisions and learned rewards of each arm edges have sent in an event."""
+    found: Counter[tuple[str, str]] = Counter()
+    payload = payload_of(event)
+    assert isinstance(payload, Observations)
+    for _, (_, arm, _), _, value, is_late in payload.rows():
+        found["decided", arm] += 1
+        found["rewarded", arm] += value is not None and not is_late
+    return found
 
 
 class Column(NamedTuple):
@@ -93,6 +105,9 @@ class Timeline:
             for kind, arm, count in reader.tallies(self._experiment.number, start, stop):
                 if arm is not None:
                     found[kind, arm] += count
+                elif kind == OBSERVED:
+                    for event in reader.latest(self._experiment.number, kind, stop, count):
+                        found.update(_observed(event))
         self._slots.setdefault(slot, Counter()).update({key: round(scale * count) for key, count in found.items()})
 
     @property
