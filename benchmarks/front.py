@@ -321,21 +321,14 @@ def page(costs: dict[str, float], findings: dict[str, list[Finding]], versions: 
     )
     words = (
         "**Bold** is what we do not want: *smuggled* (a part of a body became a call), *body lost*, memory or a connection that a "
-        "client without a key can take, or a wrong or missing answer. *accepted* is allowed by the standard in some cases, but "
-        "proxies may divide such requests in another way. *read* and *refused* are both safe, but only *read* lets `curl --http2` "
-        "and Java's client work."
+        "client without a key can take, or a wrong or missing answer. Proxies may divide *accepted* requests in another way."
     )
     notes = (
         "All servers run the same small application with uvloop and one worker. The processor time of all threads is the median of "
-        f"{ROUNDS} rounds in turn, at {CONNECTIONS} connections that are kept; ours takes {costs[OURS] * 1e6:.0f} us per request. "
-        "It depends less than requests per second on what else the machine does."
-    )
-    choice = (
-        "Robandit uses httptools and puts the requests together itself (`src/robandit/service/connection.py`): it ignores "
-        "upgrades, as RFC 9110 (7.8) allows, and limits what it keeps."
+        f"{ROUNDS} rounds in turn, at {CONNECTIONS} connections that are kept; ours takes {costs[OURS] * 1e6:.0f} us per request."
     )
     question = "What HTTP servers cost per request, and what they make of hostile requests."
-    texts = map(filled, (words, choice, notes, intro))
+    texts = map(filled, (words, notes, intro))
     parts = ["# The HTTP front", question, table(["", *short], lines, 1), *texts]
     return "\n\n".join(parts) + "\n"
 

@@ -20,7 +20,7 @@ import load
 import msgspec
 import psycopg
 from database import Database
-from load import Client, Connection, head, ids_in, singles
+from load import Client, Connection, head, ids_in, observations, singles
 from long_log import ARMS, NAME, write_database
 from serving import REWARDS, Group, Round, log, runner
 
@@ -38,6 +38,8 @@ CONNECTIONS = (4, 16, 64)
 ROUNDS = 3
 REPLICAS = 3
 SECONDS = 2.0
+EDGES = 300
+OBSERVED = (10, 100, 1_000)  # in a batch
 DAY = 86_400
 
 
@@ -294,6 +296,52 @@ def processors(database: Database) -> Processors:
     )
 
 
+# --- edges ----------------------------------------------------------------------------------------------------------------
+
+
+def edge_checks(database: Database) -> list[Check]:
+    """Measure what a cycle of an edge costs, which gets an allocation and sends a batch of observations."""
+    with ExitStack() as stack:
+        url = database.create()
+        key = write_database(url, REWARDS)
+        group = Group(key, [stack.enter_context(runner(url)) for _ in range(2)], database)
+        for server in group.servers:
+            server.wait_until_ready()
+        load.run(group.ports, [singles(NAME, key, REWARDS)], 4.0)  # the policy is compiled meanwhile
+        log(f"{EDGES} edges that send batches of {OBSERVED}")
+        found = []
+        for k, size in enumerate(OBSERVED):
+            clients = [
+                observations(NAME, key, REWARDS[i:], f"life{k:04d}x{i:04d}", size, refresh=True) for i in range(EDGES)
+            ]
+            before, last = group.used(), group.servers[-1].processor()
+            done = load.run(group.ports[:1], clients, 2.0 * SECONDS)
+            time.sleep(1.0)  # the other replica catches up
+            used, cycles = group.used().since(before), done.requests / 2e6
+            following = group.servers[-1].processor() - last
+            found.append(((used.server - following) / cycles, following / cycles, used.database / cycles))
+    titles = (f"replica, per cycle of {EDGES} edges", "  another replica that follows", "  PostgreSQL")
+    columns = zip(*found, strict=True)
+    return [
+        Check(title, "us", OBSERVED, _three(column), "observations")
+        for title, column in zip(titles, columns, strict=True)
+    ]
+
+
+def edges_plan(checks: Sequence[Check]) -> str:
+    """Return what follows for edges: how many one store serves, and a million decisions per second."""
+    answer, follow, database = checks
+    lines = []
+    for rate, refresh in ((10, 1.0), (10, 10.0), (1_000, 0.1), (1_000, 1.0)):
+        size = min(LARGE_BATCH, rate * refresh)
+        costs = [(check.base + check.slope * size) / size for check in (answer, follow, database)]
+        per_core = 0.6e6 / costs[0]
+        million = ", ".join(f"{cost:.2g}" for cost in costs)
+        lines.append([f"{rate:,}", f"{refresh:g} s", f"{per_core / rate:,.0f}", f"{per_core:,.0f}", million])
+    titles = ["decisions/s of an edge", "refresh", "edges on one replica", "decisions/s", "cores for 1,000,000/s"]
+    return table(titles, lines, 0)
+
+
 # --- the page -------------------------------------------------------------------------------------------------------------
 
 
@@ -344,7 +392,7 @@ def _replicas(rate: float, c: float, f: float, share: float = 0.6) -> str:
     return "split the experiments"
 
 
-def page(checks: Sequence[Check], following: float, seconds: float) -> str:
+def page(checks: Sequence[Check], following: float, edges: Sequence[Check], seconds: float) -> str:
     """Return the page of results."""
     replica = next(check for check in checks if check.title == "replica, per event")
     c = replica.base + replica.slope * replica.sizes[2]
@@ -352,18 +400,22 @@ def page(checks: Sequence[Check], following: float, seconds: float) -> str:
     titles = ["cost", "measured at", "line", "checked at", "predicted", "measured", "difference"]
     parts = [
         "# The growth of the decision service: predicted and measured",
+        table(titles, [check.cells for check in (*checks, *edges)], 2),
         "Each cost is measured at two small sizes. The line through both predicts the cost at a larger size, which is also "
-        "measured. Processor times include user and system time of all threads and processes.",
-        table(titles, [check.cells for check in checks], 2),
+        'measured. Processor times are those of all threads and processes. In "all replicas", the first two costs are computed.',
         f"A replica that only applies the events of others takes f = {following:.3g} us of processor time per event. At "
         f"{CONNECTIONS[-1]} connections, an event takes c = {c:.3g} us on the replica that answers the call, including HTTP. "
         f"So c / f = {c / following:.1f}.",
-        'In "all replicas", the first two costs are computed, not measured: c at the number of commits per event that was measured '
-        f"with {REPLICAS} replicas, and c + f.",
         "## What follows from the lines",
         plan(checks, following),
-        "A decision and its reward are two events. The server creates the ids, and there are no contexts. The rate is constant "
-        "over the day. Commits are assumed to take 5 ms, one after the other, so there are at most 200 per second.",
+        "The server creates the ids, and there are no contexts. The rate is constant over the day. Commits are assumed to take "
+        "5 ms.",
+        "## Edges",
+        edges_plan(edges),
+        f"Edges decide by themselves; each gets an allocation, and then sends what it observed, up to {LARGE_BATCH:,} decisions in "
+        "a batch. *edges on one replica*: with 60 % of a core. *cores*: of the replicas that answer, of each one that follows, and "
+        "of PostgreSQL. A replica that follows needs more than a core at a million: split the experiments over stores. The error "
+        f"of the line is that of the first table, at {OBSERVED[2]:,} observations.",
         f"Written by `python benchmarks/growth.py` in {seconds:.0f} seconds on {os.cpu_count()} shared cores ({machine}; load "
         f"average at the end {os.getloadavg()[0]:.1f}). [How the service grows](../explanation/growth.md) explains the model.",
     ]
@@ -379,8 +431,9 @@ def main() -> None:
         checks += snapshot_checks()
         checks.append(memory_check(database))
         found = processors(database)
+        edges = edge_checks(database)
     checks += found.checks
-    text = page(checks, found.following, time.perf_counter() - begin)
+    text = page(checks, found.following, edges, time.perf_counter() - begin)
     PAGE.write_text(text)
     print(text)
 

@@ -6,6 +6,7 @@ request when the answer to the last one is complete (a closed loop). Part of ``m
 
 from __future__ import annotations
 
+import json
 import re
 import select
 import socket
@@ -101,6 +102,46 @@ def batches(experiment: str, key: str, rewards: Sequence[float], size: int) -> C
             raise RuntimeError(f"{len(ids)} decisions instead of {size}: {body[:300]!r}")
         sent = b'{"items":[%b]}' % b",".join([b'{"id":"' + each + next(values) for each in ids])
         return reward % len(sent) + sent
+
+    return following
+
+
+def observations(
+    experiment: str, key: str, rewards: Sequence[float], life: str, size: int, *, refresh: bool = False
+) -> Client:
+    """Return a client that gets an allocation, and then sends batches of decisions of an edge, again and again.
+
+    With ``refresh``, it gets an allocation before each batch.
+    """
+    path = f"/v1/experiments/{experiment}"
+    allocate = (head("GET", f"{path}/allocation", key) % 0).replace(b"Content-Length: 0\r\n", b"")
+    send = head("POST", f"{path}/observations/batch", key)
+    values = cycle([b"%r" % value for value in rewards])
+    numbers = count()
+    draws: list[bytes] = []
+
+    def check(body: bytes) -> None:
+        if body and (b'"refused":[]' not in body or b'"replayed":0' not in body):
+            raise RuntimeError(f"not all observations were learned: {body[:300]!r}")
+
+    def following(body: bytes) -> bytes:
+        has_made = body.startswith(b'{"experiment"')
+        if not body or (refresh and not has_made):
+            check(body)
+            return allocate
+        if has_made:
+            made = json.loads(body)
+            draws.clear()
+            usual = zip(made["arms"], made["probabilities"], strict=True)
+            arm, share = max(usual, key=lambda pair: pair[1])
+            draws.append(b'"arm":"%b","propensity":%r' % (arm.encode(), share))
+            draws.append(b'"allocation":"%b","decided":%.3f' % (made["version"].encode(), time.time()))
+        else:
+            check(body)
+        rest, id = b",".join(draws), life.encode()
+        parts = [b'{"id":"%b-%d",%b,"value":%b}' % (id, next(numbers), rest, next(values)) for _ in range(size)]
+        sent = b'{"items":[%b]}' % b",".join(parts)
+        return send % len(sent) + sent
 
     return following
 

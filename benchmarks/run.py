@@ -268,7 +268,7 @@ def two_threads() -> tuple[float, str]:
 
 
 def estimates() -> dict[str, float]:
-    """Return seconds per call on a million values; for streams, seconds per value in batches of 1e5."""
+    """Return seconds per call on a million values."""
     x = -rb.laws.Pareto(tail=1.5).sample(1_000_000, 0)
     light = rb.laws.Gaussian(mean=0.0, sd=1.0).sample(1_000_000, 0)
     calls: dict[str, Callable[[], object]] = {
@@ -279,13 +279,7 @@ def estimates() -> dict[str, float]:
     }
     for call in calls.values():
         call()
-    times = {name: best(call, 25, time.perf_counter) for name, call in calls.items()}
-    for kind in (rb.estimators.TrimmedMean, rb.estimators.MedianOfMeans, rb.estimators.Catoni):
-        stream = kind()
-        stream.update_many(x[:100_000])
-        batches = [x[j : j + 100_000] for j in range(100_000, 1_000_000, 100_000)]
-        times[kind.__name__] = min(best(partial(stream.update_many, b), 1, time.perf_counter) for b in batches) / 1e5
-    return times
+    return {name: best(call, 25, time.perf_counter) for name, call in calls.items()}
 
 
 class Row(NamedTuple):
@@ -372,8 +366,6 @@ def figures() -> list[Row]:
     seconds = estimates()
     for name, goal in (("trimming_threshold", 6.0), ("median_of_means", 3.0), ("catoni_mean", 80.0)):
         row(f"{name} / numpy.mean, n=1e6", seconds[name] / seconds["numpy.mean"], "x", goal)
-    for name in ("TrimmedMean", "MedianOfMeans", "Catoni"):
-        row(f"{name}.update_many, batches of 1e5, per value", seconds[name] * 1e9, "ns", 100.0)
     detector = drift_detector.per_reward(256)
     row("drift detector, batches of 256, per reward", detector, "ns", 150.0)
     row("drift detector / rewards alone", detector / rewards, "x", math.inf)

@@ -20,7 +20,7 @@ import apsw
 import load
 import msgspec
 from database import Database
-from load import Client, Connection, Load, batches, head, ids_in, quantile, singles
+from load import Client, Connection, Load, batches, head, ids_in, observations, quantile, singles
 from long_log import ARMS, NAME, write_database
 
 from robandit.decisions.base import SNAPSHOT_EVERY
@@ -242,6 +242,7 @@ class Loads(NamedTuple):
     own_ids: dict[str, Variant]
     one: dict[str, Variant]
     batches: dict[str, Variant]
+    observed: dict[str, Variant]
     experiments: dict[str, Variant]
     reading: dict[str, Variant]
 
@@ -296,11 +297,22 @@ def loads(folder: Path, disk: Disk) -> Loads:
             3,
             2.0,
         )
+        log(f"observations in batches of {LARGE_BATCH:,} at {BATCH_CONNECTIONS} connections")
+        observed = in_turns(
+            groups,
+            disk,
+            lambda name, number: [
+                observations(NAME, groups[name].key, REWARDS[i:], f"life{number:04d}x{i:04d}", LARGE_BATCH)
+                for i in range(BATCH_CONNECTIONS)
+            ],
+            3,
+            2.0,
+        )
         log(f"{EXPERIMENTS} experiments at {CONNECTIONS} connections")
         many_experiments = _experiments(both, disk)
         log("singles while another replica reads")
         reading = _reading(both, disk)
-    return Loads(many, named, one, several, many_experiments, reading)
+    return Loads(many, named, one, several, observed, many_experiments, reading)
 
 
 def _experiments(groups: Mapping[str, Group], disk: Disk) -> dict[str, Variant]:

@@ -124,6 +124,15 @@ def cases(token: str) -> Iterator[Case]:
     for unit in (b"1,", b"{},", b"[],"):
         body = filled(b'{"items":[', unit, unit[:-1] + b"]}")
         yield Case(f"4 MiB of items {unit.decode()} ...", "POST", f"{one}/decisions/batch", body)
+    edge = {"arm": "a", "propensity": 0.5, "allocation": "none", "decided": 1.0, "value": 1.0}
+    seen = [edge | {"id": f"edge0001-{i}"} for i in range(1_000)]
+    yield Case("1,000 observations of an unknown allocation", "POST", f"{one}/observations/batch", batch(seen))
+    wrong = [each | {"value": "1"} for each in seen]
+    yield Case("1,000 observations that are wrong", "POST", f"{one}/observations/batch", batch(wrong))
+    observed = b'{"id":"edge0001-0","arm":"a","propensity":0.5,"allocation":"none","decided":1.0,"value":1},'
+    body = filled(b'{"items":[', observed, observed[:-1] + b"]}")
+    yield Case("4 MiB of observations", "POST", f"{one}/observations/batch", body)
+    yield Case("an allocation of 1,000 arms for an hour", "GET", f"{wide}/allocation?for=1h")
     yield Case("4 MiB of [], in one item", "POST", f"{one}/decisions/batch", filled(b'{"items":[[', b"[],", b"1]]}"))
     yield Case("4 MiB of names in one among", "POST", f"{one}/decisions", filled(b'{"among":[', b'"a",', b'"a"]}'))
     yield Case(
@@ -312,8 +321,7 @@ def page(found: list[Measured], seconds: float) -> str:
 
 *held*: the longest step of the event loop while the call was answered, in processor time. *bytes*: of the body, or of the path if
 there is none. */healthz*: the longest answer to a probe beside the call, in wall time; *others*: the same for a GET and a decision
-of another experiment; *without*: /healthz in the half second before. Long batches take effect in slices of 3 ms, with other calls
-in between. Policies have no compiled code at first.
+of another experiment; *without*: /healthz in the half second before. Policies have no compiled code at first.
 
 Written by `python benchmarks/stalls.py`, which prints every call, in {seconds:.0f} seconds on {os.cpu_count()} shared cores \
 ({processor_name()}; load {load:.0f}).

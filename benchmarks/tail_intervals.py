@@ -122,9 +122,8 @@ def main() -> None:
         f"Samples per law: {counts}. The standard deviation of a measured 95 %: {errors}.",
         "The tail is measured from the median. An interval covers a light tail (log-normal or lighter) if it is open, that is,",
         'includes an infinite index; "may be light" is the share of open intervals. Hill\'s interval has k = n^(2/3).',
-        "The constants of the method were chosen among about thirty variants by their coverage on most of these laws, with other",
-        "random numbers: other laws may be covered less often. `python benchmarks/tail_intervals.py` writes this page, and prints",
-        "more laws.",
+        "The constants of the method were chosen by their coverage on most of these laws, with other random numbers: other laws",
+        "may be covered less often. `python benchmarks/tail_intervals.py` writes this page, and prints more laws.",
     ]
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

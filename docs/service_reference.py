@@ -8,12 +8,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from robandit.service import bodies, openapi
 from robandit.service.decoding import kind_of
-from robandit.service.interface import Call, Field, Reply, default_of, interface
+from robandit.service.http import Route
 from robandit.service.problems import CODES
+from robandit.service.routes import ROUTES
 
 PAGE = Path(__file__).parent / "reference" / "service.md"
 WIDTH = 132
@@ -21,7 +26,7 @@ HEAD = """\
 # The interface of the decision service
 
 `robandit serve` answers these calls. This page is generated from the OpenAPI document (`python docs/service_reference.py`). A
-running server has the same reference at `/docs`, and the document at `/openapi.json`; neither needs a key.
+running server lists the calls and their fields at `/docs`, and has the document at `/openapi.json`; neither needs a key.
 [Serve decisions](../how-to/serve.md) shows how to use the calls, and [the guarantees](../explanation/service-guarantees.md) say
 what an answer means.
 
@@ -55,47 +60,117 @@ Every call that needs a key can fail with {common}. The calls below name their o
 """
 
 
+TOPICS = (
+    "Experiments",
+    "Decisions and rewards",
+    "Arms",
+    "The log",
+    "Keys and the audit log",
+    "The server",
+)
+_BODIES = {
+    "PUT /v1/experiments/{name}": '{"arms": ["a", "b", "c"], "minimize": true}',
+    "POST /v1/experiments/{name}/decisions": '{"id": "018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"}',
+    "POST /v1/experiments/{name}/decisions/batch": '{"items": [{"id": "d1"}, {"id": "d2", "among": ["a", "b"]}]}',
+    "POST /v1/experiments/{name}/rewards": '{"id": "018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11", "value": 0.83}',
+    "POST /v1/experiments/{name}/rewards/batch": '{"items": [{"id": "d1", "value": 1.2}, {"id": "d2", "value": 0.7}]}',
+    "POST /v1/experiments/{name}/observations/batch": '{"items": [{"id": "k3m9qd2x7wfa-12", "arm": "a", "propensity": 0.75, '
+    '"allocation": "5f0c2a9be1d43c77", "decided": 1800000000.25, "value": 0.83}]}',
+    "POST /v1/experiments/{name}/arms": '{"arm": "d"}',
+    "PATCH /v1/experiments/{name}/arms/{arm}": '{"state": "paused"}',
+    "POST /v1/keys": '{"scopes": ["decide", "reward"], "experiments": ["provider"], "note": "checkout"}',
+}
+"""The body of an example of each call that has one."""
+_VALUES = {"name": "provider", "arm": "d", "id": "018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"}
+_KEY_ID = "4f1c22d09ab1"
+
+
 def markdown() -> str:
     """Return the page."""
-    known = interface()
-    calls = [call for topic in known.topics.values() for call in topic]
-    common = {code for code in CODES if all(code in call.problems for call in calls if call.scope)}
+    document = openapi.contents()
+    schemas = document["components"]["schemas"]
+    topics: dict[str, list[Route]] = {topic: [] for topic in TOPICS}
+    for path in document["paths"]:
+        topics[_topic(path)] += [route for route in ROUTES if route.path == path]
+    routes = [route for topic in topics.values() for route in topic]
+    common = {code for code in CODES if all(code in route.codes for route in routes if route.scope)}
     parts = [
         HEAD.format(
-            scopes=_lines(f"| `{scope}` | {about} |" for scope, about in known.scopes.items()),
+            scopes=_lines(f"| `{scope}` | {about} |" for scope, about in openapi.SCOPES.items()),
             overview=_lines(
-                f"| [{_title(call)}](#{_anchor(_title(call))}) | {call.title} | {call.scope or 'no key'} |"
-                for call in calls
+                f"| [{_title(route)}](#{_anchor(_title(route))}) | {_operation(document, route)['summary']} | "
+                f"{route.scope or 'no key'} |"
+                for route in routes
             ),
             problems=_lines(f"| {status} | `{code}` | {about} |" for code, (status, about) in CODES.items()),
             common=_codes(code for code in CODES if code in common),
         )
     ]
-    for topic, chosen in known.topics.items():
-        parts += [f"## Calls: {topic[0].lower()}{topic[1:]}\n", *(_call(call, common) for call in chosen)]
+    for topic, chosen in topics.items():
+        parts.append(f"## Calls: {topic[0].lower()}{topic[1:]}\n")
+        parts += [_call(route, _operation(document, route), schemas, common) for route in chosen]
     parts.append("## Types in answers\n")
-    for kind in sorted(known.types, key=lambda each: each.name):
-        parts.append(f"### {kind.name}\n\n{kind.about}\n\n{_fields(kind.fields)}\n")
+    for name, schema in sorted(_types(schemas)):
+        parts.append(f"### {name}\n\n{schema['description']}\n\n{_fields(schema)}\n")
     return "\n".join(parts)
 
 
-def _call(call: Call, common: set[str]) -> str:
-    needs = f"Needs the scope `{call.scope}`." if call.scope else "Needs no key."
-    parts = [f"### {_title(call)}", _wrapped(" ".join(filter(None, (f"{call.title}.", call.about, needs))))]
-    parts += [_fields([field for field in call.parameters if not field.required], "Query")]
-    parts += [_fields(call.fields, "Body", required=True), _replies(call.replies)]
-    codes = _codes(code for code in call.problems if code not in common)
-    key = ' -H "Authorization: Bearer $KEY"' if call.scope else ""
-    parts += [_wrapped(f"Problems: {codes}.") if codes else "", f"```sh\ncurl{key} {call.example}\n```"]
+def _topic(path: str) -> str:
+    if not path.startswith("/v1/experiments"):
+        return TOPICS[4] if path.startswith("/v1/") else TOPICS[5]
+    rest = path.removeprefix("/v1/experiments/{name}").split("/")
+    places = {"decisions": 1, "rewards": 1, "allocation": 1, "observations": 1, "arms": 2, "log": 3}
+    return TOPICS[places.get(rest[1], 0) if len(rest) > 1 else 0]
+
+
+def _operation(document: Mapping[str, Any], route: Route) -> Mapping[str, Any]:
+    operation: Mapping[str, Any] = document["paths"][route.path][route.method.lower()]
+    return operation
+
+
+def _call(route: Route, operation: Mapping[str, Any], schemas: Mapping[str, Any], common: set[str]) -> str:
+    about = operation["description"].removesuffix(f"Needs the scope {route.scope}.").strip()
+    needs = f"Needs the scope `{route.scope}`." if route.scope else "Needs no key."
+    parts = [f"### {_title(route)}", _wrapped(" ".join(filter(None, (f"{operation['summary']}.", about, needs))))]
+    query = {each.name: each.schema | {"description": each.about} for each in route.query}
+    parts.append(_fields({"properties": query}, "Query"))
+    if "requestBody" in operation:
+        kind = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        parts.append(_fields(schemas[kind], "Body", required=True))
+    parts.append(_replies(operation["responses"]))
+    codes = _codes(code for code in route.codes if code not in common)
+    key = ' -H "Authorization: Bearer $KEY"' if route.scope else ""
+    parts += [_wrapped(f"Problems: {codes}.") if codes else "", f"```sh\ncurl{key} {example(route)}\n```"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _replies(replies: Iterable[Reply]) -> str:
+def example(route: Route) -> str:
+    """Return the end of a curl command: its options, and the path."""
+    filled = route.path.format(**_VALUES | ({"id": _KEY_ID} if "keys" in route.path else {}))
+    body = _BODIES.get(_title(route))
+    by_default = "GET" if body is None else "POST"
+    options = "" if route.method == by_default else f"-X {route.method} "
+    return f"{options}$URL{filled}" + (f" -d '{body}'" if body else "")
+
+
+def _types(schemas: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield all types but bodies of calls that no other type has in it, which are described with their call."""
+    inside = {name for name in schemas if f'/{name}"'.encode() in msgspec.json.encode(schemas)}
+    described = {route.body.__name__ for route in ROUTES if route.body is not None}
+    yield from ((name, schema) for name, schema in schemas.items() if name in inside or name not in described)
+    (row,) = msgspec.json.schema_components([bodies.LogRow], ref_template="{name}")[1].values()
+    yield "LogRow", row | {"description": f"{row['description']} With format=ndjson, a line holds one."}
+
+
+def _replies(responses: Mapping[str, Any]) -> str:
     rows = []
-    for reply in replies:
-        media = ", ".join(f"`{each}`" for each in reply.body.split(", "))
-        body = media if "/" in reply.body else _link(reply.body) if reply.body else "no body"
-        rows.append(f"- {reply.status}, {body}: {reply.about}")
+    for status, response in responses.items():
+        content = response.get("content", {})
+        if "application/problem+json" not in content:
+            body = ", ".join(f"`{media}`" for media in content) or "no body"
+            if "application/json" in content:
+                body = kind_of(content["application/json"]["schema"], _link)
+            rows.append(f"- {status}, {body}: {response['description']}")
     return f"Answer:\n\n{_lines(rows)}"
 
 
@@ -103,19 +178,19 @@ def _codes(codes: Iterable[str]) -> str:
     return ", ".join(f"{CODES[code].status} `{code}`" for code in codes)
 
 
-def _fields(fields: Iterable[Field], head: str = "", *, required: bool = False) -> str:
+def _fields(schema: Mapping[str, Any], head: str = "", *, required: bool = False) -> str:
     rows = []
-    for field in fields:
-        kind = kind_of(field.schema, _link, str)
-        default = default_of(field) if required else ""
-        mark = " (required)" if required and field.required else ""
-        kind = f"{kind}; default `{default}`" if default else kind
-        rows.append(f"- `{field.name}`{mark}: {kind}. {field.about}".rstrip())
+    for name, field in schema["properties"].items():
+        kind, default = kind_of(field, _link), field.get("default")
+        if required and default not in (None, ""):
+            kind += f"; default `{msgspec.json.encode(default).decode()}`"
+        mark = " (required)" if required and name in schema.get("required", ()) else ""
+        rows.append(f"- `{name}`{mark}: {kind}. {field.get('description', '')}".rstrip())
     return _lines([f"{head}:\n" if head else "", *rows]).lstrip("\n") if rows else ""
 
 
-def _title(call: Call) -> str:
-    return f"{call.method} {call.path}"
+def _title(route: Route) -> str:
+    return f"{route.method} {route.path}"
 
 
 def _link(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,13 +110,6 @@ def processor() -> str:
         else []
     )
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def load() -> str:
-    """Return a sentence on the machine's load, as far as the system reports it."""
-    if not hasattr(os, "getloadavg"):
-        return "The machine's load is unknown."
-    return f"At the end, the machine's load average was {os.getloadavg()[1]:.0f} on {os.cpu_count()} cores."
 
 
 class Report(NamedTuple):
@@ -267,21 +259,9 @@ class Report(NamedTuple):
 
     def text(self) -> str:
         """Return the page."""
-        rewards = {peer: self.get(peer, "live", "result") for peer in ("robandit", "python", *LIBRARIES)}
-        peers = [
-            [
-                TITLES[peer],
-                ", ".join(f"{name} {version}" for name, version in self.versions.get(peer, {}).items()) or "–",
-                "–" if reward is None else f"{reward:.3f}",
-            ]
-            for peer, reward in rewards.items()
-        ]
-        peers[0][1] = f"robandit {self.facts['robandit'].get('robandit', '?')}, {peers[0][1]}"
-        peers[1][1] = f"Python {platform.python_version()}"
-        peers += [
-            [TITLES[peer], ", ".join(f"{k} {v}" for k, v in self.versions.get(peer, {}).items()) or "–", ""]
-            for peer in ("numpy", "scipy", "statsmodels")
-        ]
+        used = {(name, version) for packages in self.versions.values() for name, version in packages.items()}
+        used |= {("robandit", self.facts["robandit"].get("robandit", "?"))}
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(used))
         notes = "\n".join(f"- **{TITLES[peer]}.** {note}" for peer, note in NOTES.items())
         compiled = ", ".join(f"{k} {v} s" for k, v in self.facts["robandit"].items() if k != "robandit")
         shims = self.facts.get("smpybandits", {}).get("restored", "").split()
@@ -306,9 +286,9 @@ Written by `make bench-peers`, which installs pinned versions of the peers into 
 
 ## AdaR-UCB against NumPy
 
-No peer has a policy for heavy tails, so the comparison is with a direct implementation of the paper in NumPy and SciPy
-(`benchmarks/peers/adar_numpy.py`), which solves each arm's threshold again in each round. Ten arms, negated Pareto rewards with
-tail index {heavy.TAIL:g}; processor time of one run of T pulls. On the same rewards, {heavy.CHECKED:,} pulls, both {same}.
+A direct implementation of the paper in NumPy and SciPy (`benchmarks/peers/adar_numpy.py`) solves each arm's threshold again in
+each round. Ten arms, negated Pareto rewards with tail index {heavy.TAIL:g}; processor time of one run of T pulls. On the same
+rewards, {heavy.CHECKED:,} pulls, both {same}.
 
 {self.heavy_table()}
 
@@ -318,21 +298,16 @@ Processor time of one call on a sample from Student's t with 3 degrees of freedo
 
 {self.estimator_table()}
 
-The intervals of SciPy and statsmodels are asymptotic and need a symmetric law; Robandit's hold for finite n.
-`adaptive_trimmed_mean` needs no moments and returns an upper bound under truncated non-positivity (timed with `warn=False`);
-`catoni_mean` and `median_of_means` need the variance. `bootstrap` (BCa, 9,999 resamples) runs only on the smallest sample.
-Measured coverage: [Coverage and width of the estimators](../estimators/coverage.md).
+The intervals of SciPy and statsmodels are asymptotic and need a symmetric law; Robandit's hold for finite n
+([coverage](../estimators/coverage.md)). `adaptive_trimmed_mean` is timed with `warn=False`.
 
 ## How it was measured
 
 - Processor times on one thread, the best of three tries after one unmeasured call; each peer in its own process, in turn.
-- {load()} Ratios are more reliable than rates.
 - Import and compilation are excluded. With an empty cache, compilation took, in processor time: {compiled}.
 - Live, all libraries get the same Bernoulli rewards with means {workload.MEANS[0]:g}, {workload.MEANS[1]:g} to \
-{workload.MEANS[-1]:.2f}; similar mean rewards confirm this.
-- Each library is used through its public interface, in the fastest fair way that we found.
-
-{table(["", "versions", "mean reward, live"], peers)}
+{workload.MEANS[-1]:.2f}.
+- Each library is used through its public interface, in the fastest fair way that we found. Versions: {versions}.
 
 {notes}
 

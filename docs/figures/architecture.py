@@ -1,6 +1,6 @@
 """The components of the package and the direction of their imports, read from the source.
 
-Writes architecture.svg (the picture) and architecture.txt (each component with its purpose and its imports), also into the page.
+Writes architecture.svg (the picture) and architecture.txt (each component with its purpose and its imports).
 """
 
 from __future__ import annotations
@@ -152,15 +152,11 @@ def draw(graph: dict[str, set[str]], order: list[list[str]]) -> None:
 
 
 def main() -> None:
-    """Write the text, its copy in the page, and the picture."""
+    """Write the text and the picture."""
     graph, order = imports(components()), layers()
     missing = set(graph) - {component for layer in order for component in layer}
     assert not missing, f"components without a layer in pyproject.toml: {', '.join(sorted(missing))}"
-    text = as_text(graph, order)
-    Path(__file__).with_suffix(".txt").write_text(text, encoding="utf-8")
-    page = ROOT / "docs" / "explanation" / "architecture.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition("```text\n")
-    page.write_text(f"{before}```text\n{text}```{rest.partition('```')[2]}", encoding="utf-8")
+    Path(__file__).with_suffix(".txt").write_text(as_text(graph, order), encoding="utf-8")
     draw(graph, order)
 
 
