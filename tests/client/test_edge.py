@@ -25,6 +25,7 @@ from robandit import errors
 from robandit_client import Allocation, Client, Edge, Observation
 
 SHARES = {"a": 0.5, "b": 0.3, "never": 0.0, "c": 0.2}
+PATIENT = {"timeout": 20.0, "connect_timeout": 20.0, "read_timeout": 20.0}
 QUICK = {"timeout": 0.4, "connect_timeout": 0.2, "read_timeout": 0.3}
 STILL = 3_600.0  # seconds: no refresh during a test
 
@@ -42,7 +43,7 @@ def service(experiment):
 
 @pytest.fixture
 def client(service):
-    with Client(service.url, **QUICK) as client:
+    with Client(service.url, **PATIENT) as client:
         yield client
 
 

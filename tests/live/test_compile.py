@@ -460,7 +460,7 @@ print(code, status)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.parametrize("pause", amount(["0", "0.3"], ["0", "0.3", "1"]))
+@pytest.mark.parametrize("pause", amount(["0.3"], ["0", "0.3", "1"]))
 def test_a_forked_child_goes_on(pause, tmp_path):
     """Both processes decide as they should, and both get compiled code, whatever was under way at the fork."""
     assert script(FORK, tmp_path, pause) == "0 0"
@@ -477,7 +477,7 @@ print(bandit.select(), time.time())
 
 
 def test_a_process_may_end_while_it_compiles(tmp_path):
-    for pause in amount(("0", "0.7"), ("0", "0.2", "0.7", "1.5")):
+    for pause in amount(("0.7",), ("0", "0.2", "0.7", "1.5")):
         arm, end = script(END, tmp_path, "background", pause).split()
         assert arm == "b"
         assert time.time() - float(end) < background.PATIENCE  # it does not wait for the compiler

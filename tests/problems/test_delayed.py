@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.amount import amount
 from helpers.driving import Plain
 from helpers.invalid import assert_invalid
 from helpers.live_bandits import QUICK
@@ -34,9 +35,9 @@ POLICIES = [
     QUICK,  # AdaR-UCB, whose marks say for which of two streams a reward is
     rb.UCB1(),
     rb.OptTINF(),  # weighted by the probability of the decision
-    rb.EpsilonGreedy(epsilon=0.3),
-    rb.ForceMoM(),
+    *amount([], [rb.EpsilonGreedy(epsilon=0.3), rb.ForceMoM()]),
 ]
+pytestmark = pytest.mark.xdist_group("delayed")  # one process compiles for all
 
 
 def slow(policy, problem, delay, horizon, seed, replication):
@@ -116,7 +117,7 @@ def test_batches():
     ids=["laws", "changing", "in order"],
 )
 def test_without_delay_nothing_changes(problem):
-    policies = [*POLICIES, rb.KLinfUCB(eps=0.4, u=5.0)]
+    policies = [*POLICIES, *amount([], [rb.KLinfUCB(eps=0.4, u=5.0)])]
     prompt = rb.simulate(policies, problem, 400, 3, seed=5)
     for late in (
         rb.simulate(policies, problem, 400, 3, seed=5, delay=0),

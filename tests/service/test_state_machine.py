@@ -654,7 +654,7 @@ def test_all_calls_agree_with_a_plain_model(without_sweeps, servers, request):
     if servers is Replicas:
         Replicas.postgres = request.getfixturevalue("postgres")
     chosen = settings(
-        max_examples=amount(20 if servers is Service else 8, 400),
+        max_examples=amount(20 if servers is Service else 4, 400),
         stateful_step_count=amount(20, 60),
         deadline=None,
         derandomize=True,

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import chi2
 
 import robandit as rb
+from helpers.amount import amount, long_only
 from helpers.driving import Live, Plain, seeded
 from helpers.invalid import raises
 from references.slow_floor import SlowFloor
@@ -98,7 +99,9 @@ def agrees(counts, given):
 
 
 @pytest.mark.parametrize(
-    "inner", [rb.UCB1(), rb.EpsilonGreedy(epsilon=0.3), rb.Probing(rb.UCB1())], ids=lambda policy: policy.name
+    "inner",
+    [rb.UCB1(), rb.EpsilonGreedy(epsilon=0.3), *amount([], [rb.Probing(rb.UCB1())])],
+    ids=lambda policy: policy.name,
 )
 def test_a_million_choices_have_these_chances(inner):
     generator, entry = np.random.default_rng(3), None
@@ -146,7 +149,10 @@ def test_asking_changes_only_the_stream():
 
 @pytest.mark.parametrize(
     "policy",
-    [rb.Floor(rb.AdaKLUCB(), share=0.1), rb.Floor(rb.Restarting(rb.EpsilonGreedy()), share=0.3, arms={1: 0.2})],
+    [
+        rb.Floor(rb.AdaKLUCB(), share=0.1),
+        pytest.param(rb.Floor(rb.Restarting(rb.EpsilonGreedy()), share=0.3, arms={1: 0.2}), marks=long_only),
+    ],
     ids=lambda policy: policy.name,
 )
 def test_it_passes_every_check(policy):
