@@ -137,7 +137,9 @@ class LowLater(Plain):
 WRONG = [IgnoresLevel, TooLow, TooLowInPercent, TooFlat, OnlyTheMean, TakesTime, HoldsTooLong, ReadsOthers, LowLater]
 
 
-@pytest.mark.parametrize("policy", [cls(scale=scale) for cls in WRONG for scale in amount((1.0,), (0.3, 1.0, 20.0))], ids=repr)
+@pytest.mark.parametrize(
+    "policy", [cls(scale=scale) for cls in WRONG for scale in amount((1.0,), (0.3, 1.0, 20.0))], ids=repr
+)
 def test_a_wrong_outlook_is_named_with_the_first_pull_that_differs(policy):
     words = rf"^the outlook of {type(policy).__name__}\(scale={policy.scale}\) is wrong: at pull \d+ of (2|3|10) arms \([a-z ]+\)"
     with pytest.raises(AssertionError, match=words) as failure:
@@ -146,7 +148,9 @@ def test_a_wrong_outlook_is_named_with_the_first_pull_that_differs(policy):
     assert len(str(failure.value).splitlines()) == 2
 
 
-@pytest.mark.parametrize("policy", [Quick(), Quick(scale=20.0), Bursts(), HoldsUntilTheJump(), *amount([], [Plain()])], ids=repr)
+@pytest.mark.parametrize(
+    "policy", [Quick(), Quick(scale=20.0), Bursts(), HoldsUntilTheJump(), *amount([], [Plain()])], ids=repr
+)
 def test_policies_with_a_correct_outlook_or_none_pass(policy):
     assert check_policy(policy) == []
 
