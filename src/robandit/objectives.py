@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, NamedTuple
 
@@ -42,7 +43,7 @@ def objective_from(text: Any, name: str = "objective") -> Objective:
     percent = float(quantile[1]) if quantile else 0.0
     if 1.0 <= percent <= 99.9:
         return Objective(f"p{percent:g}", q=round(percent / 100.0, 5))
-    if within:
-        limit = validation.within(float(within[1]), name, -1e150, 1e150)
+    limit = float(within[1]) if within else math.inf
+    if abs(limit) <= 1e150:
         return Objective(f"within:{limit!r}", limit=limit)
     raise validation.invalid(name, text, RULE)
