@@ -23,6 +23,7 @@ from helpers.ports import free_port
 from helpers.serving import Server
 from robandit import errors
 from robandit_client import Allocation, Client, Edge, Observation
+from robandit_client.calls import Caller
 
 SHARES = {"a": 0.5, "b": 0.3, "never": 0.0, "c": 0.2}
 PATIENT = {"timeout": 20.0, "connect_timeout": 20.0, "read_timeout": 20.0}
@@ -258,6 +259,7 @@ def test_decisions_go_on_while_the_service_is_away(experiment, caplog):
 def test_an_answer_that_is_no_allocation_is_no_answer(client, experiment, monkeypatch, spoiled):
     real = experiment.allocation()
     monkeypatch.setattr(experiment, "allocation", lambda: real | spoiled)
+    monkeypatch.setattr(Caller, "pause", lambda self, attempts: math.inf)  # one attempt says it
     with pytest.raises(errors.ServiceUnavailable, match=next(iter(spoiled))):
         client.edge("exp")
 
