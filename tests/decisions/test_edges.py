@@ -142,6 +142,29 @@ def test_a_life_that_is_forgotten_is_never_counted_twice(monkeypatch):
     assert journal.folded().snapshot().content == journal.snapshot()
 
 
+def test_a_forgotten_life_that_comes_back_counts_only_newer_allocations(monkeypatch):
+    monkeypatch.setattr(edges, "MOST_LIVES", 10)
+    monkeypatch.setattr(edges, "FORGOTTEN_AT_ONCE", 2)
+    journal = Journal()
+    first, _ = allocated(journal, "v1")
+    early = [observation(first, number) for number in range(5)]
+    assert observe(journal, *early).learned == 5
+    journal.clock.now += 1.0
+    second, _ = allocated(journal, "v2")
+    observe(journal, *(observation(second, 0, life=f"edge1{k:03d}") for k in range(10)))
+    assert "edge0001" not in journal.experiment.edges.lives
+    journal.clock.now += 1.0
+    third, _ = allocated(journal, "v3")
+    assert observe(journal, observation(third, 10)).learned == 1
+    for _ in range(2):
+        result = observe(journal, *early)
+        assert numbers_of(result) == {}
+        assert {error.code for _, error in result.refused} == {"too-old"}
+        journal.restart(journal.snapshot())
+    assert numbers_of(observe(journal, observation(third, 10), observation(third, 11))) == {"learned": 1, "replayed": 1}
+    assert journal.folded().snapshot().content == journal.snapshot()
+
+
 def test_runs_that_are_forgotten_are_never_counted_twice(monkeypatch):
     monkeypatch.setattr(edges, "MOST_RUNS", 20)
     journal = Journal()
