@@ -165,6 +165,17 @@ def test_a_forgotten_life_that_comes_back_counts_only_newer_allocations(monkeypa
     assert journal.folded().snapshot().content == journal.snapshot()
 
 
+def test_new_lives_are_counted_while_the_probabilities_stay_the_same(monkeypatch):
+    monkeypatch.setattr(edges, "MOST_LIVES", 10)
+    monkeypatch.setattr(edges, "FORGOTTEN_AT_ONCE", 2)
+    journal = Journal(arms=["a"])
+    for k in range(100):
+        made, _ = journal.experiment.allocation(1.0) or allocated(journal, f"v{k}")
+        assert numbers_of(observe(journal, observation(made, 0, life=f"edge{k:04d}"))) == {"learned": 1}
+    assert len(journal.experiment.edges.allocations) < 60
+    assert journal.folded().snapshot().content == journal.snapshot()
+
+
 def test_runs_that_are_forgotten_are_never_counted_twice(monkeypatch):
     monkeypatch.setattr(edges, "MOST_RUNS", 20)
     journal = Journal()

@@ -223,9 +223,7 @@ class Edges:
         """Return all of it as plain data; None if there is nothing."""
         if not self.allocations:
             return None
-        lives = {
-            life: (known.newest, known.unknown, known.limits, known.after) for life, known in self.lives.items()
-        }
+        lives = {life: (known.newest, known.unknown, known.limits, known.after) for life, known in self.lives.items()}
         return SavedEdges(list(self.allocations.values()), self.arms, lives, self.forgotten, self.began)
 
     @classmethod
