@@ -1,6 +1,7 @@
 """Decisions that edges make: which are counted, against a plain model; the limits; and allocations."""
 
 import random
+from collections import deque
 
 import pytest
 
@@ -278,6 +279,41 @@ def test_the_measured_rate_is_that_of_decisions_by_call_and_by_edges():
     assert computed.before == pytest.approx(10, abs=3)  # 10 per second of a delay of 1 second
     journal.clock.now += 1_000.0
     assert experiment.allocating(1.0)().decisions == 15  # half the rate of the first one: 3 in 0.1 s
+
+
+@pytest.mark.parametrize("wrong", [-1e9, -3_600.0, -60.0, 60.0, 3_600.0])
+def test_edges_whose_clocks_are_wrong_are_not_taken_for_slow_ones(wrong):
+    journal = Journal()
+    experiment = journal.experiment
+    in_flight = deque()
+    for k in range(200):
+        journal.clock.now += 0.05
+        made, _ = experiment.allocation(1.0) or allocated(journal, f"v{k}")
+        decided = journal.clock.now + wrong
+        in_flight.append(observation(made, k, decided=decided, rewarded=decided + 0.4))
+        if len(in_flight) > 10:
+            observe(journal, in_flight.popleft())
+    assert experiment.meter.rates(journal.clock.now)[1] == pytest.approx(
+        10.0, abs=4.0
+    )  # 20 per second, for half a second
+
+
+def test_a_decision_is_not_older_than_its_allocation():
+    known = Edges()
+    known.allocate(Allocation(1, "v1", {"a": 1.0}, 100.0, 2.0, 1), ("a",))
+    cases = [
+        (110.0, None, 5.0),
+        (0.0, None, 15.0),
+        (200.0, None, 0.0),
+        (110.0, 114.0, 5.0),
+        (110.0, 111.0, 3.0),
+        (0.0, 1.0, 3.0),
+    ]
+    cases += [(200.0, 203.0, 3.0), (200.0, 300.0, 15.0), (200.0, 199.0, 0.0)]
+    assert [known.time_in_flight("v1", decided, rewarded, 115.0) for decided, rewarded, _ in cases] == [
+        each[2] for each in cases
+    ]
+    assert known.time_in_flight("gone", 110.0, None, 115.0) == 5.0
 
 
 def test_a_meter_forgets():

@@ -194,6 +194,20 @@ class Edges:
             return allocation.seq <= self.forgotten
         return allocation.seq <= known.after or number < known.unknown
 
+    def time_in_flight(self, version: str, decided: float, rewarded: float | None, now: float) -> float:
+        """Return the seconds from a decision of an edge to its report, which is now.
+
+        The clock of the edge may be wrong. So if it is known when the reward came, the report is taken to follow within the time of
+        an allocation, and no decision is taken to be older than its allocation.
+        """
+        seconds, allocation = now - decided, self.allocations.get(version)
+        if allocation is not None:
+            if rewarded is not None:
+                waited = max(0.0, rewarded - decided)
+                seconds = min(max(seconds, waited), waited + allocation.valid_for)
+            seconds = min(seconds, now - allocation.made)
+        return max(0.0, seconds)
+
     def count(self, life: str, number: int, allocation: int) -> None:
         """Count a decision. ``allocation`` is the number of the event of its allocation."""
         known = self.lives.get(life)

@@ -534,8 +534,13 @@ class LiveExperiment:
             self.ends[kind] += counted[kind]
         self._weaken_old_ends()
         window = self.settings.reward_window or math.inf
-        delays = (min(max(0.0, self.time - decided), window) for decided in payload.decided)
-        self.meter.add(self.time, number, sum(delays))
+        versions = [version for version, _, _ in payload.draws]
+        of_each = zip(payload.draw or (0,) * number, payload.decided, payload.rewarded or (None,) * number, strict=True)
+        flights = (
+            self.edges.time_in_flight(versions[draw], decided, rewarded, self.time)
+            for draw, decided, rewarded in of_each
+        )
+        self.meter.add(self.time, number, sum(min(seconds, window) for seconds in flights))
         self.extra += number // CHEAP
 
     def _weaken_old_ends(self) -> None:
