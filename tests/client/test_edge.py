@@ -474,11 +474,14 @@ def test_a_reward_and_an_expiry_at_the_same_time(client, experiment, monkeypatch
         ("refresh", 0.05),
         ("refresh", 4_000),
         ("refresh", math.nan),
+        ("refresh", 10**400),
         ("reward_window", 0),
         ("max_open", 0),
         ("max_open", 1.5),
         ("max_waiting", True),
         ("on_rejected", "print"),
+        ("seed", [1]),
+        ("seed", "one"),
     ],
 )
 def test_wrong_options_are_rejected(client, option, value):
