@@ -476,11 +476,14 @@ def test_a_reward_and_an_expiry_at_the_same_time(client, experiment, monkeypatch
         ("refresh", 0.05),
         ("refresh", 4_000),
         ("refresh", math.nan),
+        ("refresh", 10**400),
         ("reward_window", 0),
         ("max_open", 0),
         ("max_open", 1.5),
         ("max_waiting", True),
         ("on_rejected", "print"),
+        ("seed", [1]),
+        ("seed", "one"),
     ],
 )
 def test_wrong_options_are_rejected(client, option, value):
@@ -791,3 +794,41 @@ def test_the_real_service(server):
             assert {decision.id for decision in decisions} <= rewarded
             assert isinstance(edge, Edge)
         assert edges.MOST_REJECTED == 100
+
+
+def test_nothing_is_lost_or_counted_twice_when_server_and_edges_are_killed(tmp_path):
+    """The server is killed under load again and again, and each time one of its edges."""
+    port, kills = free_port(), amount(2, 12)
+    reported, printed = {}, set()
+    with Client(f"http://127.0.0.1:{port}", timeout=2.0) as client:
+        for kill in range(kills + 1):
+            with Server(tmp_path / "robandit.db", port=port) as server:
+                if not kill:
+                    client.create("exp", ["a", "b", "c"])
+                    kept = [client.edge("exp", refresh=0.1) for _ in range(2)]
+                command = [sys.executable, "-c", KILLED, server.url]
+                with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+                    until = time.monotonic() + 1.0 + random.random()
+                    while time.monotonic() < until:
+                        for edge in kept:
+                            for decision in drawn(edge, 20):
+                                value = random.random() if random.random() < 0.9 else None
+                                edge.expire(decision) if value is None else edge.reward(decision, value)
+                                reported[decision.id] = decision.arm, decision.propensity, value
+                        time.sleep(0.01)
+                    process.kill()
+                    printed.update(process.communicate()[0].split())
+                if kill == kills:
+                    for edge in kept:
+                        edge.close(timeout=30.0)
+                        assert edge.counts["rejected"] == 0
+                    lines = server.call("GET", "/v1/experiments/exp/log").body.splitlines()
+                    rows = [row for row in map(json.loads, lines) if row["kind"] == "observed"]
+                    counts = server.call("GET", "/v1/experiments/exp").json["counts"]
+                else:
+                    server.stop(signal.SIGKILL)
+    learned = {row["id"]: (row["arm"], row["propensity"], row["reward"]) for row in rows}
+    assert len(learned) == len(rows) == counts["decisions"]
+    assert {id: learned.get(id) for id in reported} == reported
+    assert printed & learned.keys()  # a killed edge loses only what it had not sent
+    assert learned.keys() <= reported.keys() | printed

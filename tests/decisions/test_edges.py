@@ -1,6 +1,7 @@
 """Decisions that edges make: which are counted, against a plain model; the limits; and allocations."""
 
 import random
+from collections import deque
 
 import pytest
 
@@ -142,6 +143,40 @@ def test_a_life_that_is_forgotten_is_never_counted_twice(monkeypatch):
     assert journal.folded().snapshot().content == journal.snapshot()
 
 
+def test_a_forgotten_life_that_comes_back_counts_only_newer_allocations(monkeypatch):
+    monkeypatch.setattr(edges, "MOST_LIVES", 10)
+    monkeypatch.setattr(edges, "FORGOTTEN_AT_ONCE", 2)
+    journal = Journal()
+    first, _ = allocated(journal, "v1")
+    early = [observation(first, number) for number in range(5)]
+    assert observe(journal, *early).learned == 5
+    journal.clock.now += 1.0
+    second, _ = allocated(journal, "v2")
+    observe(journal, *(observation(second, 0, life=f"edge1{k:03d}") for k in range(10)))
+    assert "edge0001" not in journal.experiment.edges.lives
+    journal.clock.now += 1.0
+    third, _ = allocated(journal, "v3")
+    assert observe(journal, observation(third, 10)).learned == 1
+    for _ in range(2):
+        result = observe(journal, *early)
+        assert numbers_of(result) == {}
+        assert {error.code for _, error in result.refused} == {"too-old"}
+        journal.restart(journal.snapshot())
+    assert numbers_of(observe(journal, observation(third, 10), observation(third, 11))) == {"learned": 1, "replayed": 1}
+    assert journal.folded().snapshot().content == journal.snapshot()
+
+
+def test_new_lives_are_counted_while_the_probabilities_stay_the_same(monkeypatch):
+    monkeypatch.setattr(edges, "MOST_LIVES", 10)
+    monkeypatch.setattr(edges, "FORGOTTEN_AT_ONCE", 2)
+    journal = Journal(arms=["a"])
+    for k in range(100):
+        made, _ = journal.experiment.allocation(1.0) or allocated(journal, f"v{k}")
+        assert numbers_of(observe(journal, observation(made, 0, life=f"edge{k:04d}"))) == {"learned": 1}
+    assert len(journal.experiment.edges.allocations) < 60
+    assert journal.folded().snapshot().content == journal.snapshot()
+
+
 def test_runs_that_are_forgotten_are_never_counted_twice(monkeypatch):
     monkeypatch.setattr(edges, "MOST_RUNS", 20)
     journal = Journal()
@@ -244,6 +279,41 @@ def test_the_measured_rate_is_that_of_decisions_by_call_and_by_edges():
     assert computed.before == pytest.approx(10, abs=3)  # 10 per second of a delay of 1 second
     journal.clock.now += 1_000.0
     assert experiment.allocating(1.0)().decisions == 15  # half the rate of the first one: 3 in 0.1 s
+
+
+@pytest.mark.parametrize("wrong", [-1e9, -3_600.0, -60.0, 60.0, 3_600.0])
+def test_edges_whose_clocks_are_wrong_are_not_taken_for_slow_ones(wrong):
+    journal = Journal()
+    experiment = journal.experiment
+    in_flight = deque()
+    for k in range(200):
+        journal.clock.now += 0.05
+        made, _ = experiment.allocation(1.0) or allocated(journal, f"v{k}")
+        decided = journal.clock.now + wrong
+        in_flight.append(observation(made, k, decided=decided, rewarded=decided + 0.4))
+        if len(in_flight) > 10:
+            observe(journal, in_flight.popleft())
+    assert experiment.meter.rates(journal.clock.now)[1] == pytest.approx(
+        10.0, abs=4.0
+    )  # 20 per second, for half a second
+
+
+def test_a_decision_is_not_older_than_its_allocation():
+    known = Edges()
+    known.allocate(Allocation(1, "v1", {"a": 1.0}, 100.0, 2.0, 1), ("a",))
+    cases = [
+        (110.0, None, 5.0),
+        (0.0, None, 15.0),
+        (200.0, None, 0.0),
+        (110.0, 114.0, 5.0),
+        (110.0, 111.0, 3.0),
+        (0.0, 1.0, 3.0),
+    ]
+    cases += [(200.0, 203.0, 3.0), (200.0, 300.0, 15.0), (200.0, 199.0, 0.0)]
+    assert [known.time_in_flight("v1", decided, rewarded, 115.0) for decided, rewarded, _ in cases] == [
+        each[2] for each in cases
+    ]
+    assert known.time_in_flight("gone", 110.0, None, 115.0) == 5.0
 
 
 def test_a_meter_forgets():

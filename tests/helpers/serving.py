@@ -140,15 +140,20 @@ class Local:
 
 
 class Server:
-    """`robandit serve` in another process, on a free port of the loopback interface. Use it with ``with``.
+    """`robandit serve` in another process, on a port of the loopback interface, by default a free one. Use it with ``with``.
 
     ``path`` is that of a SQLite file; None if the options or the environment name a store.
     """
 
     def __init__(
-        self, path: Path | None, *options: str, authenticate: bool = False, env: dict[str, str] | None = None
+        self,
+        path: Path | None,
+        *options: str,
+        authenticate: bool = False,
+        env: dict[str, str] | None = None,
+        port: int = 0,
     ) -> None:
-        command = [sys.executable, "-m", "robandit", "serve", "--port", "0", *options]
+        command = [sys.executable, "-m", "robandit", "serve", "--port", str(port), *options]
         if path is not None:
             command += ["--store", f"sqlite:{path}"]
         if not authenticate:

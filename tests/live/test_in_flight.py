@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import robandit as rb
-from robandit.errors import CorruptFile
+from helpers.invalid import raises
+from robandit.errors import CorruptFile, InvalidInput
 from robandit.live.saving import HEADER, MAGIC
 
 DEAD = "dead"
@@ -99,6 +100,17 @@ def test_without_decisions_in_flight_both_rules_are_the_same():
     for event in by_the_old_rule(log):
         two.apply(event)
     assert one.estimates() == two.estimates()
+
+
+@pytest.mark.parametrize("rule", [-1, 2, 2**62])
+def test_an_unknown_rule_is_refused_and_changes_nothing(rule):
+    log = []
+    rb.Bandit(["a", "b"], log=log.append).decide()
+    bandit = rb.Bandit(["a", "b"])
+    before = bandit.to_bytes()
+    with raises(InvalidInput, parameter="rule"):
+        bandit.apply(log[0].to_dict() | {"rule": rule})
+    assert bandit.to_bytes() == before
 
 
 def test_a_file_with_impossible_counts_is_refused():

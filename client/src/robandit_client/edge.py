@@ -108,6 +108,8 @@ class Edge:
         for limit, given in (("max_open", max_open), ("max_waiting", max_waiting)):
             if isinstance(given, bool) or not isinstance(given, int) or given < 1:
                 raise invalid(limit, given, "an integer >= 1")
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+            raise invalid("seed", seed, "an integer, or None")
         if not (on_rejected is None or callable(on_rejected)):
             raise invalid("on_rejected", on_rejected, "a function that takes a Rejection, or None")
         self._core = core

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -222,7 +223,7 @@ def checked_value(value: Any) -> float:
 
 def checked_seconds(name: str, value: Any) -> float:
     """Return a duration, if it is positive and finite."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value <= sys.float_info.max:
         return float(value)
     raise invalid(name, value, "a finite number of seconds > 0")
 

@@ -75,13 +75,15 @@ class Observed:
 class Life:
     """The decisions of one edge that are counted."""
 
-    __slots__ = ("limits", "newest", "unknown")
+    __slots__ = ("after", "limits", "newest", "unknown")
 
-    def __init__(self, newest: int, unknown: int = 0, limits: list[int] | None = None) -> None:
+    def __init__(self, newest: int, unknown: int = 0, limits: list[int] | None = None, after: int = 0) -> None:
         self.newest = newest
         """The number of the event of its newest allocation."""
         self.unknown = unknown
         """Of smaller numbers, it is not known whether they are counted."""
+        self.after = after
+        """Nor of decisions by this allocation, or older ones: the life may have been forgotten before, see `Edges.forgotten`."""
         self.limits = [] if limits is None else limits
         """The first number of each run, and the first one after it, in turns."""
 
@@ -115,7 +117,7 @@ class SavedEdges(msgspec.Struct, array_like=True):
 
     allocations: list[Allocation]
     arms: tuple[str, ...]
-    lives: dict[str, tuple[int, int, list[int]]]
+    lives: dict[str, tuple[int, int, list[int], int]]
     forgotten: int
     began: float = 0.0
 
@@ -188,7 +190,23 @@ class Edges:
     def may_be_forgotten(self, life: str, number: int, allocation: Allocation) -> bool:
         """Return whether a decision that is not known may have been counted."""
         known = self.lives.get(life)
-        return allocation.seq <= self.forgotten if known is None else number < known.unknown
+        if known is None:
+            return allocation.seq <= self.forgotten
+        return allocation.seq <= known.after or number < known.unknown
+
+    def time_in_flight(self, version: str, decided: float, rewarded: float | None, now: float) -> float:
+        """Return the seconds from a decision of an edge to its report, which is now.
+
+        The clock of the edge may be wrong. So if it is known when the reward came, the report is taken to follow within the time of
+        an allocation, and no decision is taken to be older than its allocation.
+        """
+        seconds, allocation = now - decided, self.allocations.get(version)
+        if allocation is not None:
+            if rewarded is not None:
+                waited = max(0.0, rewarded - decided)
+                seconds = min(max(seconds, waited), waited + allocation.valid_for)
+            seconds = min(seconds, now - allocation.made)
+        return max(0.0, seconds)
 
     def count(self, life: str, number: int, allocation: int) -> None:
         """Count a decision. ``allocation`` is the number of the event of its allocation."""
@@ -196,7 +214,7 @@ class Edges:
         if known is None:
             if len(self.lives) >= MOST_LIVES:
                 self._forget_lives()
-            known = self.lives[life] = Life(allocation)
+            known = self.lives[life] = Life(allocation, after=self.forgotten)
         elif allocation > known.newest:
             known.newest = allocation
         self._runs += known.add(number)
@@ -219,7 +237,7 @@ class Edges:
         """Return all of it as plain data; None if there is nothing."""
         if not self.allocations:
             return None
-        lives = {life: (known.newest, known.unknown, known.limits) for life, known in self.lives.items()}
+        lives = {life: (known.newest, known.unknown, known.limits, known.after) for life, known in self.lives.items()}
         return SavedEdges(list(self.allocations.values()), self.arms, lives, self.forgotten, self.began)
 
     @classmethod

@@ -297,11 +297,14 @@ class LiveExperiment:
     # --- edges ------------------------------------------------------------------------------------------------------------
 
     def allocation(self, valid_for: float) -> GivenAllocation | None:
-        """Return the newest allocation, unless a new one is due: after ``valid_for`` seconds, or because the arms have changed."""
+        """Return the newest allocation, unless a new one is due.
+
+        It is due after ``valid_for`` seconds, if the arms have changed, and if new edges could not report what they decide by it.
+        """
         if self.paused:
             raise Conflict(f"experiment {self.name!r} is paused: resume it", code="paused")
         newest = self.edges.newest
-        if newest is None or not self.edges.arms:
+        if newest is None or not self.edges.arms or newest.seq <= self.edges.forgotten:
             return None
         valid_for = self.edges.validity(valid_for, self.now())
         version, renewed = self._renewed
@@ -348,7 +351,7 @@ class LiveExperiment:
             return current
         newest = self.edges.newest
         same = newest is not None and (self.edges.arms, newest.shares) == (made.arms, _possible(made))
-        if newest is not None and same and newest.valid_for == made.valid_for:
+        if newest is not None and same and newest.valid_for == made.valid_for and newest.seq > self.edges.forgotten:
             self._renewed = newest.version, self.now()
         else:
             self._record(version, made)
@@ -531,8 +534,13 @@ class LiveExperiment:
             self.ends[kind] += counted[kind]
         self._weaken_old_ends()
         window = self.settings.reward_window or math.inf
-        delays = (min(max(0.0, self.time - decided), window) for decided in payload.decided)
-        self.meter.add(self.time, number, sum(delays))
+        versions = [version for version, _, _ in payload.draws]
+        of_each = zip(payload.draw or (0,) * number, payload.decided, payload.rewarded or (None,) * number, strict=True)
+        flights = (
+            self.edges.time_in_flight(versions[draw], decided, rewarded, self.time)
+            for draw, decided, rewarded in of_each
+        )
+        self.meter.add(self.time, number, sum(min(seconds, window) for seconds in flights))
         self.extra += number // CHEAP
 
     def _weaken_old_ends(self) -> None:

@@ -1045,6 +1045,9 @@ class Bandit:
         i = self._position(event.arm) if event.given else self._arm_in_state(event.arm, (ACTIVE,))
         if self._policy.weighted:
             validation.within(event.mark, "mark", 0.0, 1.0, open_low=True, owner="Decided")
+        if not 0 <= event.rule <= RULE:
+            rule = f"0 to {RULE}: the rules that this version of Robandit knows"
+            raise validation.invalid("rule", event.rule, rule, owner="Decided")
         mark, time = event.mark, event.time
         if not (type(mark) is float and type(time) is float and -inf < mark < inf and -inf < time < inf):
             validation.finite(mark, "mark", owner="Decided")

@@ -295,7 +295,6 @@ class Policy:
         rule = 'an object with the class name under "policy"'
         parameters = renewed(mapping(data, "data", rule, owner="Policy.from_dict"))
         tag = parameters.pop("policy", None)
-        tag = str.__str__(tag) if isinstance(tag, str) else tag  # a subclass may have its own hash
         cls = _registry.get(tag) if isinstance(tag, str) else None
         if cls is None and isinstance(tag, str) and ":" in tag:
             module = formatted(tag.rpartition(":")[0]).strip("'")

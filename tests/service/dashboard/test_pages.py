@@ -393,6 +393,21 @@ def test_an_experiment_is_not_created_twice(local, person):
     assert (other.status, "exists with other settings" in words(other.body)) == (409, True)
 
 
+def test_a_floor_by_form(local, person):
+    form = {"name": "floored", "arms": "a\nb", "floor": "0.02", "control": "a = 0.05, b=0.01"}
+    assert person.send("/new", "/new", form).status == 303
+    settings = local.call("GET", "/v1/experiments/floored").json["settings"]
+    assert (settings["floor"], settings["control"]) == (0.02, {"a": 0.05, "b": 0.01})
+
+
+@pytest.mark.parametrize("control", ["a", "a = 5 %", "a = 0.7, b = 0.7", "z = 0.1", "a = 0.1, a = 0.2"])
+def test_wrong_control_arms_of_a_form_are_refused(local, person, control):
+    refused = person.send("/new", "/new", {"name": "floored", "arms": "a\nb", "control": control})
+    assert refused.status == 422
+    assert "control" in refused.body.decode()
+    assert local.call("GET", "/v1/experiments/floored").status == 404
+
+
 def test_pause_resume_add_and_retire_by_form(local, person):
     local.call("PUT", P, {"arms": ["a", "b"]})
     experiment = local.engine.experiments["p"]

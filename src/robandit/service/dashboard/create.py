@@ -83,10 +83,14 @@ def body_of(form: dict[str, str]) -> bytes:
     return msgspec.json.encode(body)
 
 
-def _shares(text: str) -> dict[str, Any]:
-    """Return the arms and shares in a text such as ``a = 0.05, b = 0.01``. A share that cannot be read stays a text."""
-    pairs = (part.rpartition("=") for part in text.split(","))
-    return {arm.strip(): _number(share.strip()) for arm, _, share in pairs}
+def _shares(text: str) -> dict[str, Any] | str:
+    """Return the arms and shares in a text such as ``a = 0.05, b = 0.01``. A share that cannot be read stays a text.
+
+    So does all of it if an arm is given twice.
+    """
+    parts = [part.rpartition("=") for part in text.split(",")]
+    shares = {arm.strip(): _number(share.strip()) for arm, _, share in parts}
+    return shares if len(shares) == len(parts) else text
 
 
 def _number(text: str) -> Any:
