@@ -21,7 +21,7 @@ In the worst case, let P be the number of pulls of an arm with n < A. Then gap P
 inequality the sum over K - 1 arms is at most 2 W ((K-1) l(T))^q T^p. The other terms stay, with ``least`` in place of the maximum.
 
 **UCB1.** The bound is Theorem 1 of Auer et al., times the square of the scale. The worst case follows in the same way. **UCB-V.**
-Audibert et al. state the constant 10 for zeta = 1.2 and c = 1 (from memory).
+Audibert et al. state the constant 10 for zeta = 1.2 and c = 1 (not checked against the paper).
 
 **R-UCB** (Ashutosh et al. 2021). The theorems say "for T large enough". Let m be the number of pulls in the bound. The proofs need
 that (1) the confidence bound holds at all pulls from m to T, and (2) no smaller T gives a larger m. (Before pull m there are at
@@ -128,7 +128,7 @@ def ucb_v(case: Case) -> BoundSet:
         raise case.error(f"the bound's constant is known only for zeta = 1.2 and c = 1, not for {others}")
     variances = np.array([law.variance for law in case.problem.laws])[case.problem.gaps > 0.0]
     value = 10.0 * case.log * total(variances / case.gaps + 2.0 * float(policy.range))
-    note = "the constant 10 is from memory"
+    note = "the constant 10 is not checked against the paper"
     return BoundSet((Bound("instance", value, "Audibert, Munos, Szepesvari 2009", "proved", note),))
 
 
