@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from helpers.clients import clients, eventually
+from helpers.clients import PATIENT, clients, cut, eventually, gives_up_after, restore
 from helpers.fault_proxy import FaultProxy
 from helpers.invalid import raises
 from helpers.serving import Server
@@ -20,7 +20,8 @@ from robandit_client.core import Availability
 from robandit_client.outbox import MOST_BYTES, MOST_ITEMS, Outbox, chunks
 from robandit_client.wires import finished
 
-QUICK = {"timeout": 0.3, "connect_timeout": 0.2, "read_timeout": 0.2, "cooldown": 30.0}
+LIMITS = PATIENT | {"cooldown": 30.0}
+QUICK = {"timeout": 0.3, "connect_timeout": 0.2, "read_timeout": 0.2, "cooldown": 30.0}  # no call must succeed
 
 
 @pytest.fixture(scope="module")
@@ -120,11 +121,11 @@ def test_a_unit_keeps_its_arm(client, server, name):
 def test_the_fallback_of_a_unit_is_reported_without_it(make, line, server, name):
     with make(server.url, server.key) as client:
         client.create(name, ["a", "b"], sticky_for=60.0)
-    with make(line.url, server.key, fallback="b", **QUICK) as client:
-        line.stop_listening()
+    with make(line.url, server.key, fallback="b", **LIMITS) as client:
+        cut(line, client)
         decision = client.experiment(name).decide(unit="ann")
         assert (decision.arm, decision.fallback, decision.repeat) == ("b", True, False)
-        line.listen()
+        restore(line, client)
         client.flush(30.0)
     assert [(row["arm"], row["unit"]) for row in log_of(server, name)] == [("b", None)]
 
@@ -291,15 +292,15 @@ def test_a_block_that_fails_keeps_its_error_if_the_reward_cannot_be_sent(client,
 
 
 def test_times_need_the_service_once(make, line, server, name):
-    with make(line.url, server.key, fallback="a", **QUICK) as client:
+    with make(line.url, server.key, fallback="a", **LIMITS) as client:
         client.create(name, ["a", "b"], minimize=True)
-        line.stop_listening()
+        cut(line, client)
         timed = client.experiment(name).timed()
         with pytest.raises(errors.ServiceUnavailable, match="pass minimize= to experiment"):
             timed.__enter__()
         with client.experiment(name, minimize=True).timed() as decision:
             assert decision.fallback
-        line.listen()
+        restore(line, client)
     assert [row["kind"] for row in log_of(server, name)] == ["decided", "rewarded"]
 
 
@@ -307,10 +308,10 @@ def test_times_need_the_service_once(make, line, server, name):
 
 
 def test_a_fallback_is_reported_later(make, line, server, name):
-    with make(line.url, server.key, **QUICK) as client:
+    with make(line.url, server.key, **LIMITS) as client:
         client.create(name, ["a", "b", "c"])
         provider = client.experiment(name, fallback="b")
-        line.stop_listening()
+        cut(line, client)
         first = provider.decide(context={"x": 1}, id="order-17")
         assert (first.arm, first.fallback, first.seq) == ("b", True, None)
         assert first.id != "order-17"  # that one may have been stored, with another arm
@@ -325,7 +326,7 @@ def test_a_fallback_is_reported_later(make, line, server, name):
         with pytest.raises(errors.Undelivered, match="not delivered: 12 reports") as caught:
             client.flush(0.1)
         assert Report(name, first.id, arm="b", context={"x": 1}) in caught.value.reports
-        line.listen()
+        restore(line, client)
         eventually(lambda: not client.waiting)  # by itself, without another call
         explained = server.call("GET", f"/v1/experiments/{name}/decisions/{first.id}").json
         assert explained["observed"]
@@ -336,27 +337,27 @@ def test_a_fallback_is_reported_later(make, line, server, name):
 
 
 def test_while_the_service_is_away_nobody_waits(make, line, server, name):
-    options = QUICK | {"timeout": 1.0}
-    with make(line.url, server.key, fallback="a", **options) as client:
+    with make(line.url, server.key, fallback="a", **LIMITS) as client:
         provider = client.create(name, ["a", "b"])
         decision = provider.decide()
-        line.stop_listening()
+        cut(line, client)
         provider.decide()
+        gives_up_after(60.0, client)
         start = time.monotonic()
         for _ in range(50):
             assert provider.decide().fallback
         assert provider.reward(decision, 1.0).outcome == "kept"
-        assert time.monotonic() - start < 10.0  # if each call waited, this would take a minute
-        line.listen()
+        assert time.monotonic() - start < 20.0  # the cooldown is longer, and so would be the first call that waits
+        restore(line, client)
     assert {row["id"] for row in log_of(server, name) if row["kind"] == "rewarded"} == {decision.id}
     assert len(log_of(server, name)) == 1 + 51 + 1
 
 
 def test_without_a_fallback_a_decision_raises_and_a_reward_is_kept(make, line, server, name):
-    with make(line.url, server.key, **QUICK) as client:
+    with make(line.url, server.key, **LIMITS) as client:
         provider = client.create(name, ["a", "b"])
         decisions = provider.decide_many(3)
-        line.stop_listening()
+        cut(line, client)
         with pytest.raises(errors.ServiceUnavailable, match="cannot be reached"):
             provider.decide()
         with pytest.raises(errors.ServiceUnavailable, match="cannot be reached"):
@@ -365,7 +366,7 @@ def test_without_a_fallback_a_decision_raises_and_a_reward_is_kept(make, line, s
         assert [r.outcome for r in provider.reward_many([(d, 2.0) for d in decisions[1:]])] == ["kept", "kept"]
         assert provider.decide(arm="b", id="mine").id == "mine"  # a choice made elsewhere needs no answer
         assert provider.decide(arm="b", id="mine").seq is None
-        line.listen()
+        restore(line, client)
         client.flush(20.0)
         assert client.waiting == ()
     rewards = {row["id"]: row["reward"] for row in log_of(server, name) if row["kind"] == "rewarded"}
@@ -374,12 +375,12 @@ def test_without_a_fallback_a_decision_raises_and_a_reward_is_kept(make, line, s
 
 
 def test_an_answer_starts_the_delivery_at_once(make, line, server, name):
-    with make(line.url, server.key, fallback="a", **QUICK) as client:
+    with make(line.url, server.key, fallback="a", **LIMITS) as client:
         provider = client.create(name, ["a", "b"])
-        line.stop_listening()
+        cut(line, client)
         client._core.caller.pause = lambda attempts: 600.0  # the delivery would wait for long
         assert provider.decide().fallback
-        line.listen()
+        restore(line, client)
         provider.show()
         eventually(lambda: not client.waiting)
 
@@ -407,15 +408,17 @@ def test_when_a_pause_is_over_one_caller_tries():
 def test_a_silent_service_is_away(make, server, name):
     server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
     silent = FaultProxy(server.host, server.port, seed=1, share=1.0, faults=("stall",))
-    with silent as proxy, make(proxy.url, server.key, fallback="a", **QUICK) as client:
+    with silent as proxy, make(proxy.url, server.key, fallback="a", **LIMITS) as client:
+        gives_up_after(1.0, client)
         assert client.experiment(name).decide().fallback
-        assert proxy.made["stall"] >= 1
+        eventually(lambda: proxy.made["stall"] >= 1)
         proxy.share = 0.0
+        gives_up_after(60.0, client)
 
 
 def test_what_is_kept_is_bounded(make, line, server, name):
-    line.stop_listening()
-    with make(line.url, server.key, fallback="a", max_waiting=3, **QUICK) as client:
+    with make(line.url, server.key, fallback="a", max_waiting=3, **LIMITS) as client:
+        cut(line, client)
         provider = client.experiment(name)
         decisions = [provider.decide(), provider.decide()]
         provider.reward(decisions[0], 1.0)
@@ -428,20 +431,20 @@ def test_what_is_kept_is_bounded(make, line, server, name):
             provider.decide_many(2)
         assert len(client.waiting) == 3
         server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
-        line.listen()
+        restore(line, client)
     assert [row["kind"] for row in log_of(server, name)] == ["decided", "decided", "rewarded"]
 
 
 def test_what_the_service_rejects_is_shown(make, line, server, name, caplog):
-    line.stop_listening()
-    with make(line.url, server.key, fallback="z", **QUICK) as client:
+    with make(line.url, server.key, fallback="z", **LIMITS) as client:
+        cut(line, client)
         provider = client.experiment(name)
         wrong = provider.decide()
         right = provider.decide(fallback="a")
         provider.reward(wrong, 1.0)
         provider.reward(right, 2.0)
         server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
-        line.listen()
+        restore(line, client)
         eventually(lambda: not client.waiting)
         assert [rejection.report.id for rejection in client.rejected] == [wrong.id, wrong.id]
         assert "'z'" in str(client.rejected[0].error)
@@ -458,11 +461,11 @@ def test_what_the_service_rejects_is_shown(make, line, server, name, caplog):
 def test_a_reward_that_comes_after_its_choice_was_rejected(make, line, server, name):
     """Policies that weight rewards reject choices made elsewhere. That must not raise errors after an outage."""
     server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"], "policy": "HTINF(eps=0.5, u=1.0)"})
-    line.stop_listening()
-    with make(line.url, server.key, fallback="a", **QUICK) as client:
+    with make(line.url, server.key, fallback="a", **LIMITS) as client:
+        cut(line, client)
         provider = client.experiment(name)
         decision = provider.decide()
-        line.listen()
+        restore(line, client)
         eventually(lambda: not client.waiting)
         assert isinstance(client.rejected[0].error, errors.Conflict)
         assert provider.reward(decision, 1.0).outcome == "rejected"
@@ -472,10 +475,10 @@ def test_a_reward_that_comes_after_its_choice_was_rejected(make, line, server, n
 
 def test_a_wrong_key_keeps_what_waits(make, line, server, name):
     server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
-    line.stop_listening()
-    client = make(line.url, "rb_wrong", fallback="a", **QUICK)
+    client = make(line.url, "rb_wrong", fallback="a", **LIMITS)
+    cut(line, client)
     client.experiment(name).decide()
-    line.listen()
+    restore(line, client)
     with pytest.raises(errors.Undelivered, match=r"not delivered: 1 report, .*key") as caught:
         client.close()
     assert len(caught.value.reports) == len(client.waiting) == 1
@@ -487,13 +490,13 @@ def test_a_key_for_one_experiment_delivers_its_reports(make, line, server, name)
         server.call("PUT", f"/v1/experiments/{each}", {"arms": ["a", "b"]})
     wanted = {"scopes": ["decide", "reward"], "experiments": [name]}
     key = server.call("POST", "/v1/keys", wanted).json["key"]
-    line.stop_listening()
-    client = make(line.url, key, fallback="a", **QUICK)
+    client = make(line.url, key, fallback="a", **LIMITS)
+    cut(line, client)
     other, mine = client.experiment(f"{name}-other"), client.experiment(name)
     other.reward(other.decide(), 1.0)
     mine.reward(mine.decide(), 1.0)
     assert len(client.waiting) == 4
-    line.listen()
+    restore(line, client)
     with pytest.raises(errors.Undelivered, match="not delivered: 2 reports") as caught:
         client.close(20.0)
     assert {report.experiment for report in caught.value.reports} == {f"{name}-other"}
@@ -503,11 +506,13 @@ def test_a_key_for_one_experiment_delivers_its_reports(make, line, server, name)
 def test_an_experiment_that_takes_long_to_show_does_not_stop_decisions(make, server, name):
     server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
     slow = FaultProxy(server.host, server.port, seed=1, share=1.0, faults=("stall",))
-    with slow as proxy, make(proxy.url, server.key, fallback="a", **QUICK) as client:
+    with slow as proxy, make(proxy.url, server.key, fallback="a", **LIMITS) as client:
         provider = client.experiment(name)
+        gives_up_after(0.5, client)
         with pytest.raises(errors.ServiceUnavailable, match="timed out"):
             provider.show()
         proxy.share = 0.0
+        gives_up_after(60.0, client)
         assert not provider.decide().fallback
 
 
@@ -591,14 +596,14 @@ def test_what_is_kept_after_a_flush_is_not_its_failure():
 def test_a_thread_that_cannot_start_does_not_lose_a_report(line, server, name, monkeypatch, caplog):
     """Python 3.12 starts no threads while it ends, which is when functions of atexit run."""
     server.call("PUT", f"/v1/experiments/{name}", {"arms": ["a", "b"]})
-    line.stop_listening()
-    with Client(line.url, server.key, fallback="a", **QUICK) as client:
+    with Client(line.url, server.key, fallback="a", **LIMITS) as client:
+        cut(line, client)
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", lambda thread: _raise(RuntimeError("can't create new thread")))
             provider = client.experiment(name)
             assert provider.reward(provider.decide(), 1.0).outcome == "kept"
         assert "can't create new thread" in caplog.text
-        line.listen()
+        restore(line, client)
     assert [row["kind"] for row in log_of(server, name)] == ["decided", "rewarded"]
 
 
@@ -703,7 +708,7 @@ def test_a_forked_process_makes_its_own_connections(server, name):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_process_can_fork_while_a_thread_holds_a_lock(server, name):
-    with Client(server.url, server.key, fallback="a", **QUICK) as client:
+    with Client(server.url, server.key, fallback="a", **LIMITS) as client:
         provider = client.create(name, ["a", "b"])
         core = client._core
         with client._lock, core.outbox._lock, core.availability._lock, core.caller.pool._lock:

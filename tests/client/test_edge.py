@@ -16,7 +16,7 @@ import pytest
 
 import robandit_client.edge as edges
 from helpers.amount import amount
-from helpers.clients import eventually
+from helpers.clients import PATIENT, eventually, gives_up_after
 from helpers.edge_service import EdgeService, Experiment
 from helpers.invalid import raises
 from helpers.ports import free_port
@@ -26,8 +26,6 @@ from robandit_client import Allocation, Client, Edge, Observation
 from robandit_client.calls import Caller
 
 SHARES = {"a": 0.5, "b": 0.3, "never": 0.0, "c": 0.2}
-PATIENT = {"timeout": 20.0, "connect_timeout": 20.0, "read_timeout": 20.0}
-QUICK = {"timeout": 0.4, "connect_timeout": 0.2, "read_timeout": 0.3}
 STILL = 3_600.0  # seconds: no refresh during a test
 
 
@@ -211,10 +209,11 @@ def test_a_paused_experiment_and_an_absent_service_have_no_edge(client, experime
 
 def test_decisions_go_on_while_the_service_is_away(experiment, caplog):
     port = free_port()
-    with Client(f"http://127.0.0.1:{port}", **QUICK) as client:
+    with Client(f"http://127.0.0.1:{port}", **PATIENT) as client:
         with EdgeService(experiment, port=port):
             edge = client.edge("exp", refresh=0.1)
             assert (edge.stale_since, edge.error) == (None, None)
+        gives_up_after(0.4, client)
         before = time.time()
         eventually(lambda: edge.stale_since is not None)
         eventually(lambda: edge.error is not None)
@@ -227,8 +226,9 @@ def test_decisions_go_on_while_the_service_is_away(experiment, caplog):
         assert edge.stale_since == since
         assert isinstance(edge.error, errors.ServiceUnavailable)
         with EdgeService(experiment, port=port):  # a restart: it still knows its allocations
-            eventually(lambda: len(experiment.items) == 2_500, seconds=15.0)
+            eventually(lambda: len(experiment.items) == 2_500)
             eventually(lambda: edge.stale_since is None)
+            gives_up_after(60.0, client)
             edge.close()
     assert experiment.items.keys() == {decision.id for decision in decisions}
     assert edge.counts["learned"] == 2_500
@@ -389,13 +389,13 @@ def test_an_observation_that_spoils_a_batch_is_found(client, experiment, monkeyp
 
 def test_a_key_that_may_only_decide_keeps_what_waits(service, experiment):
     service.key = "rb_all"
-    client = Client(service.url, "rb_decide", **QUICK)
+    client = Client(service.url, "rb_decide", **PATIENT)
     edge = client.edge("exp", refresh=0.1)
     edge.reward(edge.decide(), 1.0)
     eventually(lambda: isinstance(edge.error, errors.AccessDenied))
     assert edge.stale_since is None  # it may still decide
     service.key = "rb_decide"
-    eventually(lambda: len(experiment.items) == 1, seconds=15.0)
+    eventually(lambda: len(experiment.items) == 1)
     client.close()
 
 
@@ -428,7 +428,7 @@ def test_open_decisions_are_bounded_and_what_is_given_up_is_counted(client, expe
 
 
 def test_observations_are_bounded(service, experiment):
-    client = Client(service.url, **QUICK)
+    client = Client(service.url, **PATIENT)
     edge = client.edge("exp", refresh=STILL, max_waiting=10, max_open=30, reward_window=0.01)
     decisions = drawn(edge, 30)
     for decision in decisions[:10]:
@@ -503,7 +503,7 @@ def test_wrong_names_are_explained(client):
 
 def test_close_says_what_is_left(experiment):
     port = free_port()
-    client = Client(f"http://127.0.0.1:{port}", **QUICK)
+    client = Client(f"http://127.0.0.1:{port}", **PATIENT)
     with EdgeService(experiment, port=port):
         edge = client.edge("exp", refresh=STILL)
     decision, other = drawn(edge, 2)
@@ -511,7 +511,8 @@ def test_close_says_what_is_left(experiment):
     begin = time.monotonic()
     with pytest.raises(errors.Undelivered, match=r"not delivered: 1 report.*cannot be reached") as caught:
         edge.close(timeout=0.3)
-    assert time.monotonic() - begin < 2.0
+    assert time.monotonic() - begin < 20.0  # the client has 60
+    gives_up_after(0.3, client)
     (report,) = caught.value.reports
     assert (report.id, report.arm, report.value, report.allocation) == (
         decision.id,
@@ -531,18 +532,18 @@ def test_a_silent_service_does_not_hold_up_the_end(service, client, monkeypatch,
     edge = client.edge("exp", refresh=STILL)
     answer = threading.Event()
     observe = experiment.observe
-    monkeypatch.setattr(experiment, "observe", lambda items: answer.wait(5.0) and observe(items))
+    monkeypatch.setattr(experiment, "observe", lambda items: answer.wait(60.0) and observe(items))
     edge.reward(edge.decide(), 1.0)
     begin = time.monotonic()
     with pytest.raises(errors.Undelivered):
         edge.close(timeout=0.2)
-    assert time.monotonic() - begin < 1.5
+    assert time.monotonic() - begin < 20.0
     answer.set()
     edge.flush()  # what is left can still be delivered
 
 
 def test_the_client_closes_its_edges(service, experiment):
-    with Client(service.url, **QUICK) as client:
+    with Client(service.url, **PATIENT) as client:
         edge = client.edge("exp", refresh=STILL)
         edge.reward(edge.decide(), 1.0)
     assert len(experiment.items) == 1
@@ -554,9 +555,10 @@ def test_the_client_closes_its_edges(service, experiment):
 
 def test_an_error_of_the_block_stays_that_error(experiment):
     port = free_port()
-    client = Client(f"http://127.0.0.1:{port}", **QUICK)
+    client = Client(f"http://127.0.0.1:{port}", **PATIENT)
     with EdgeService(experiment, port=port):
         edge = client.edge("exp", refresh=STILL)
+    gives_up_after(0.3, client)
 
     def block():
         with edge:
@@ -603,37 +605,35 @@ def test_with_faults_everything_counts_once(experiment):
     """Lost answers, repeats, 503 before and after the call was obeyed, slow answers, and restarts on the same port."""
     port, values = free_port(), {}
     rounds = amount(4, 20)
-    with Client(f"http://127.0.0.1:{port}", timeout=0.5, connect_timeout=0.2, read_timeout=0.3) as client:
+    with Client(f"http://127.0.0.1:{port}", timeout=60.0, connect_timeout=1.0, read_timeout=0.3) as client:
         with EdgeService(experiment, port=port):
             edge = client.edge("exp", refresh=0.1)
-        made = Counter()
+        gives_up_after(0.5, client)
         for seed in range(rounds):
             with EdgeService(experiment, port=port, seed=seed, share=0.4) as service:
                 until = time.monotonic() + 0.7
-                while time.monotonic() < until:
+                while time.monotonic() < until or sum(service.made.values()) < 3 or not (seed or experiment.replayed):
                     for decision in drawn(edge, 20):
                         values[decision.id] = value = random.random() + 0.5
                         edge.reward(decision, value)
                     time.sleep(0.01)
                 experiment.new_version(SHARES)
-            made += service.made
-        assert sum(made.values()) >= 2 * rounds
         with EdgeService(experiment, port=port):
             edge.close(timeout=30.0)
     assert {id: item["value"] for id, item in experiment.items.items()} == values
     assert edge.counts["rejected"] == 0
-    assert experiment.replayed > 0  # lost answers: the batches were repeated
     assert edge.counts["learned"] + edge.counts["replayed"] == len(values)
 
 
 def test_a_repeated_batch_has_the_same_bytes(experiment):
-    with EdgeService(experiment, share=1.0, faults=("lost",)) as service, Client(service.url, **QUICK) as client:
+    with EdgeService(experiment, share=1.0, faults=("lost",)) as service, Client(service.url, **PATIENT) as client:
         service.share = 0.0
         edge = client.edge("exp", refresh=STILL)
         service.share = 1.0
         edge.reward(edge.decide(), 1.0)
-        with pytest.raises(errors.Undelivered):
-            edge.flush(0.5)
+        while not service.bodies:
+            with pytest.raises(errors.Undelivered):
+                edge.flush(0.5)
         service.share = 0.0
         edge.close()
         assert len(service.bodies) > 1
@@ -753,7 +753,7 @@ def test_a_killed_process_loses_only_what_it_had_not_sent(experiment):
             command = [sys.executable, "-c", KILLED, service.url]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             expected = len(experiment.items) + 100 + 37 * i
-            eventually(lambda expected=expected: len(experiment.items) >= expected, seconds=20.0)
+            eventually(lambda expected=expected: len(experiment.items) >= expected)
             process.send_signal(signal.SIGKILL)
             lines = process.communicate()[0].splitlines()
             ids = [id for line in lines for id in line.split()]
@@ -788,7 +788,7 @@ def test_the_real_service(server):
             assert edge.counts["learned"] == 290
             assert edge.counts["expired"] == 10
             assert edge.counts["rejected"] == 0
-            eventually(lambda: edge.allocation.version != first, seconds=20.0)
+            eventually(lambda: edge.allocation.version != first)
             rows = [json.loads(line) for line in server.call("GET", "/v1/experiments/real/log").body.splitlines()]
             rewarded = {row["id"] for row in rows if "id" in row}
             assert {decision.id for decision in decisions} <= rewarded
@@ -800,12 +800,13 @@ def test_nothing_is_lost_or_counted_twice_when_server_and_edges_are_killed(tmp_p
     """The server is killed under load again and again, and each time one of its edges."""
     port, kills = free_port(), amount(2, 12)
     reported, printed = {}, set()
-    with Client(f"http://127.0.0.1:{port}", timeout=2.0) as client:
+    with Client(f"http://127.0.0.1:{port}", **PATIENT) as client:
         for kill in range(kills + 1):
             with Server(tmp_path / "robandit.db", port=port) as server:
                 if not kill:
                     client.create("exp", ["a", "b", "c"])
                     kept = [client.edge("exp", refresh=0.1) for _ in range(2)]
+                    gives_up_after(2.0, client)
                 command = [sys.executable, "-c", KILLED, server.url]
                 with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
                     until = time.monotonic() + 1.0 + random.random()

@@ -75,7 +75,29 @@ def clients(kind: str) -> Any:
         loop.close()
 
 
-def eventually(condition: Any, seconds: float = 20.0) -> None:
+# A call that must succeed may take this long on a busy machine. Only while the service is away, a client should give up soon.
+PATIENT = {"timeout": 60.0, "connect_timeout": 60.0, "read_timeout": 60.0}
+
+
+def gives_up_after(seconds: float, *clients: Any) -> None:
+    """Set the time limit of the calls of clients that exist."""
+    for client in clients:
+        client._core.timeout = seconds
+
+
+def cut(line: Any, *clients: Any) -> None:
+    """End the connections of a proxy, and refuse new ones. From now on, these clients soon give up."""
+    line.stop_listening()
+    gives_up_after(0.3, *clients)
+
+
+def restore(line: Any, *clients: Any) -> None:
+    """Accept connections again. From now on, these clients wait for long."""
+    gives_up_after(PATIENT["timeout"], *clients)
+    line.listen()
+
+
+def eventually(condition: Any, seconds: float = 60.0) -> None:
     """Wait until a condition holds."""
     until = time.monotonic() + seconds
     while not condition():
