@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         errors,
         estimators,
         experiments,
+        features,
         laws,
         policies,
         problems,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         verify,
     )
     from robandit.diagnostics.recommend import Recommendation, recommend
+    from robandit.features import Category, Number
     from robandit.live import events
     from robandit.live.bandit import Bandit
     from robandit.live.ledger import Decision
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 __all__ = [
     "Bandit",
+    "Category",
     "Decision",
+    "Number",
     "Problem",
     "Recommendation",
     "Result",
@@ -53,6 +57,7 @@ __all__ = [
     "estimators",
     "events",
     "experiments",
+    "features",
     "laws",
     "policies",
     "precompile",
@@ -72,7 +77,9 @@ if not TYPE_CHECKING:  # a type checker must see the imports above, and an error
     del __all__  # `__getattr__` adds the policies, when somebody asks
     _HOMES = {
         "Bandit": "live.bandit",
+        "Category": "features",
         "Decision": "live.ledger",
+        "Number": "features",
         "Problem": "problems",
         "Recommendation": "diagnostics",
         "Result": "simulate.result",
