@@ -25,16 +25,18 @@ WIDTH = 132
 HEAD = """\
 # The interface of the decision service
 
-`robandit serve` answers these calls. This page is generated from the OpenAPI document (`python docs/service_reference.py`). A
-running server lists the calls and their fields at `/docs`, and has the document at `/openapi.json`; neither needs a key.
-[Serve decisions](../how-to/serve.md) shows how to use the calls, and [the guarantees](../explanation/service-guarantees.md) say
-what an answer means.
+The calls of `robandit serve`, generated from the OpenAPI document (`python docs/service_reference.py`). A running server lists
+them at `/docs`, and has the document at `/openapi.json`; neither needs a key. [Serve decisions](../how-to/serve.md) shows how to
+use them, and [the guarantees](../explanation/service-guarantees.md) say what an answer means.
 
-- Bodies and answers are JSON in UTF-8, at most 4 MiB. Unknown fields are rejected, so that a misspelled field is not ignored.
+- Bodies and answers are JSON in UTF-8, at most 4 MiB. Unknown fields are rejected.
 - Numbers are 64-bit floats, and are returned with the same bits. Times are seconds since 1970 (UTC).
+- Strings have no control characters.
 - Send the key in the header `Authorization: Bearer KEY`. A server with `--no-auth` needs no key.
 - The header `Idempotent-Replayed: true` in an answer means that the call was repeated, and changed nothing.
 - In a path, write a slash in an id or in the name of an arm as `%2F`.
+- In the examples, the file `auth` has the line `header = "Authorization: Bearer KEY"`. A call without a body is
+  `curl -K auth $URL/PATH`, with `-X METHOD` if it is not GET.
 
 | scope | allows you to |
 | --- | --- |
@@ -48,15 +50,15 @@ what an answer means.
 
 ## Problems
 
-The answer to a call that fails is a [Problem](#problem) in `application/problem+json` (RFC 9457). `detail` is a sentence for
-people, and `code` is a word for programs. A code keeps its meaning and its status. Versions may add codes: treat an unknown one by
-its status.
+The answer to a call that fails is a [Problem](#problem) in `application/problem+json` (RFC 9457): `detail` is for people, `code`
+for programs. A code keeps its meaning and its status. Versions may add codes: treat an unknown one by its status.
 
 | status | code | when, and what to do |
 | --- | --- | --- |
 {problems}
 
-Every call that needs a key can fail with {common}. The calls below name their other problems.
+Every call that needs a key can fail with {common}; every call on an experiment, with 404 `unknown-experiment`; and every call
+with a body, with 413 `too-large`. The calls below name their other problems.
 """
 
 
@@ -94,6 +96,7 @@ def markdown() -> str:
         topics[_topic(path)] += [route for route in ROUTES if route.path == path]
     routes = [route for topic in topics.values() for route in topic]
     common = {code for code in CODES if all(code in route.codes for route in routes if route.scope)}
+    assert all(_usual(route) <= set(route.codes) for route in routes)
     parts = [
         HEAD.format(
             scopes=_lines(f"| `{scope}` | {about} |" for scope, about in openapi.SCOPES.items()),
@@ -110,9 +113,28 @@ def markdown() -> str:
         parts.append(f"## Calls: {topic[0].lower()}{topic[1:]}\n")
         parts += [_call(route, _operation(document, route), schemas, common) for route in chosen]
     parts.append("## Types in answers\n")
-    for name, schema in sorted(_types(schemas)):
-        parts.append(f"### {name}\n\n{schema['description']}\n\n{_fields(schema)}\n")
+    types = dict(sorted(_types(schemas)))
+    for name, schema in types.items():
+        parts.append(f"### {name}\n\n{schema['description']}\n\n{_own_fields(name, types)}\n")
     return "\n".join(parts)
+
+
+def _usual(route: Route) -> set[str]:
+    """Return the problems of every call on an experiment, and of every call with a body."""
+    on_experiment = "{name}" in route.path and route.method != "PUT"
+    return ({"unknown-experiment"} if on_experiment else set()) | ({"too-large"} if route.body is not None else set())
+
+
+def _own_fields(name: str, types: Mapping[str, Any]) -> str:
+    """Return the fields of a type; of the fields that it shares with a type that has no others, a link to that type."""
+    fields = types[name]["properties"]
+    parts = {other: each["properties"] for other, each in types.items() if other != name and len(each["properties"]) > 4}
+    inside = [other for other, part in parts.items() if len(part) < len(fields) and part.items() <= fields.items()]
+    if not inside:
+        return _fields(types[name])
+    (other,) = inside
+    own = {field: each for field, each in fields.items() if field not in parts[other]}
+    return f"The fields of {_link(other)}, and:\n\n{_fields({'properties': own})}"
 
 
 def _topic(path: str) -> str:
@@ -130,17 +152,17 @@ def _operation(document: Mapping[str, Any], route: Route) -> Mapping[str, Any]:
 
 def _call(route: Route, operation: Mapping[str, Any], schemas: Mapping[str, Any], common: set[str]) -> str:
     about = operation["description"].removesuffix(f"Needs the scope {route.scope}.").strip()
-    needs = f"Needs the scope `{route.scope}`." if route.scope else "Needs no key."
+    needs = f"Scope: `{route.scope}`." if route.scope else "No key."
     parts = [f"### {_title(route)}", _wrapped(" ".join(filter(None, (f"{operation['summary']}.", about, needs))))]
     query = {each.name: each.schema | {"description": each.about} for each in route.query}
     parts.append(_fields({"properties": query}, "Query"))
     if "requestBody" in operation:
         kind = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
-        parts.append(_fields(schemas[kind], "Body", required=True))
+        parts.append(f"Body: {_link(kind)}." if kind in _inside(schemas) else _fields(schemas[kind], "Body", required=True))
     parts.append(_replies(operation["responses"]))
-    codes = _codes(code for code in route.codes if code not in common)
-    key = ' -H "Authorization: Bearer $KEY"' if route.scope else ""
-    parts += [_wrapped(f"Problems: {codes}.") if codes else "", f"```sh\ncurl{key} {example(route)}\n```"]
+    codes = _codes(code for code in route.codes if code not in common | _usual(route))
+    command = f"```sh\ncurl -K auth {example(route)}\n```" if _title(route) in _BODIES else ""
+    parts += [_wrapped(f"Problems: {codes}.") if codes else "", command]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -155,11 +177,16 @@ def example(route: Route) -> str:
 
 def _types(schemas: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield all types but bodies of calls that no other type has in it, which are described with their call."""
-    inside = {name for name in schemas if f'/{name}"'.encode() in msgspec.json.encode(schemas)}
+    inside = _inside(schemas)
     described = {route.body.__name__ for route in ROUTES if route.body is not None}
     yield from ((name, schema) for name, schema in schemas.items() if name in inside or name not in described)
     (row,) = msgspec.json.schema_components([bodies.LogRow], ref_template="{name}")[1].values()
     yield "LogRow", row | {"description": f"{row['description']} With format=ndjson, a line holds one."}
+
+
+def _inside(schemas: Mapping[str, Any]) -> set[str]:
+    """Return the types that another type has in it."""
+    return {name for name in schemas if f'/{name}"'.encode() in msgspec.json.encode(schemas)}
 
 
 def _replies(responses: Mapping[str, Any]) -> str:
@@ -171,7 +198,7 @@ def _replies(responses: Mapping[str, Any]) -> str:
             if "application/json" in content:
                 body = kind_of(content["application/json"]["schema"], _link)
             rows.append(f"- {status}, {body}: {response['description']}")
-    return f"Answer:\n\n{_lines(rows)}"
+    return f"Answer: {rows[0][2:]}" if len(rows) == 1 else f"Answer:\n\n{_lines(rows)}"
 
 
 def _codes(codes: Iterable[str]) -> str:
@@ -181,7 +208,7 @@ def _codes(codes: Iterable[str]) -> str:
 def _fields(schema: Mapping[str, Any], head: str = "", *, required: bool = False) -> str:
     rows = []
     for name, field in schema["properties"].items():
-        kind, default = kind_of(field, _link), field.get("default")
+        kind, default = kind_of(field, _link).replace(", without control characters", ""), field.get("default")
         if required and default not in (None, ""):
             kind += f"; default `{msgspec.json.encode(default).decode()}`"
         mark = " (required)" if required and name in schema.get("required", ()) else ""
