@@ -73,9 +73,8 @@ def main() -> None:
         "",
         *everyone(results),
         "",
-        "On the suite `delayed`. Late rewards: what a policy does with pulls whose reward is still to come (counted: as pulls "
-        "that said nothing; at random: they are not counted, but choices are random; ignored: it repeats its choice until a "
-        f"reward comes). T = {HORIZON:,}, seed {SEED}; all policies play the same rewards and delays. Policies with a scale keep "
+        "On the suite `delayed`. [Late rewards](../policies/table.md): what a policy does with pulls whose reward is still to come. "
+        f"T = {HORIZON:,}, seed {SEED}; all policies play the same rewards and delays. Policies with a scale keep "
         f"its default of 1. {counts(replications)} {left_out()} Written by `python benchmarks/delayed.py`, which also writes "
         "`build/delayed.md`: every policy on every problem.",
         "",

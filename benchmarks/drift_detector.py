@@ -185,7 +185,7 @@ def main() -> None:
             false_alarms(),
         ),
         "False alarms of clustered rewards": (
-            "Autoregressive normal rewards. Nothing changes, but neighbours are alike, so the guarantee does not hold. The scan is "
+            "Autoregressive normal rewards: neighbours are alike, so the guarantee does not hold. The scan is "
             "[the test of records](../explanation/drift.md#recorded-rewards-with-times): 2,000 rewards, level 5 %.",
             clustered(),
         ),

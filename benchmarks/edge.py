@@ -336,21 +336,18 @@ def page(found: dict[str, dict[str, list[float]]], seconds: float, measured: lis
         "## Regret by the age of allocations",
         table(titles, ratios(found), 1),
         "Regret as a multiple of that of the service if it decides each time (*strict*, in per cent of uniform play), with the "
-        "standard error. The columns are the seconds between two refreshes. *Growing*: at first "
-        f"{SHORTEST:g} s, then {GROWTH:.0%} of the age of the experiment, up to the given seconds. This is what the "
-        "service does, with `valid_for`: an edge refreshes no later than that.",
+        "standard error, by the seconds between two refreshes. *Growing*, as the service does it: at first "
+        f"{SHORTEST:g} s, then {GROWTH:.0%} of the age of the experiment, up to the given seconds.",
         f"The goal is at most 1.25 at 1 s. The geometric mean is {mean['1 s']:.2f}, and {mean['1 s, growing']:.2f} if the refresh "
-        "grows. What a long refresh costs, it costs at the start: the first allocation knows nothing, and all decisions until the "
-        "next one are spread over all arms. So the ratio is large where the strict service finds the best arm at once: in points "
-        f"of uniform play, a refresh of 1 s adds {added['1 s']:.1f} at most, and {added['1 s, growing']:.1f} if it grows.",
+        "grows. The cost comes at the start, because the first allocation knows nothing: in points of uniform play, a refresh of "
+        f"1 s adds {added['1 s']:.1f} at most, and {added['1 s, growing']:.1f} if it grows.",
         f"{EDGES} edges with different phases make {RATE:,} decisions per second together, for {HORIZON / RATE:.0f} s. A reward is "
-        f"known after an exponential time with the mean {DELAY * 1e3:.0f} ms, to the strict service as well. An edge sends what it "
-        "has at each refresh, and then takes the allocation of the service, which makes a new one when the last one is as old as "
-        f"the refresh. The default policy, the suite `heavy`, {seeds} seeds; the k-th reward of an arm is the same in all columns.",
+        f"known after an exponential time with the mean {DELAY * 1e3:.0f} ms, to the strict service as well. The default policy, "
+        f"the suite `heavy`, {seeds} seeds; the k-th reward of an arm is the same in all columns.",
         "## Local decisions",
         table(["call", "us, median", "us, best", "per second and core"], [each.cells for each in measured], 1),
         f"Processor time of the client with {len(ARMS)} arms, in {ROUNDS} rounds of {CALLS:,} calls. The goal for `decide` is "
-        "below 2 us. The last row has the time of all threads of the client, with JSON and HTTP; the service is another process. "
+        "below 2 us. The last row has all threads of the client, with JSON and HTTP. "
         f"An open decision takes {opened:.0f} bytes, an observation that waits {waiting:.0f}.",
         f"Written by `python benchmarks/edge.py {seeds}` ({seconds / 60.0:.0f} minutes for the regret) on {os.cpu_count()} shared "
         f"cores ({machine}; load average {os.getloadavg()[0]:.1f}), {time.strftime('%Y-%m-%d')}.",

@@ -230,7 +230,7 @@ def page(found: Costs, fleets: list[Fleet], seconds: float) -> str:
         "# How many edges one store serves",
         served(found),
         f"Edges that keep {BUSY:.0%} of one core of one replica busy, by the model, and the stores (each with one replica) that a "
-        "million decisions per second need. Every decision is observed, and every observation is an event of the log. The model's "
+        "million decisions per second need. Every decision is observed. The model's "
         f"error was {min(errors):+.0%} to {max(errors):+.0%} where it was checked (below); beyond those rates it extrapolates.",
         "## The model",
         "One edge costs (g + b) / R + r (s + a) per second, and all together a new allocation every R. R is the refresh in "
@@ -243,8 +243,8 @@ def page(found: Costs, fleets: list[Fleet], seconds: float) -> str:
             rows,
             0,
         ),
-        f"Each edge sends its observations and then refreshes, on a connection of its own, for {FLEET_SECONDS:.0f} s. *Latest* is "
-        "the longest time that a refresh began after it was due; the simulated edges share the cores with the server.",
+        f"Each edge sends its observations and then refreshes, for {FLEET_SECONDS:.0f} s. *Latest* is the longest time that a "
+        "refresh began after it was due; edges and server share the cores.",
         f"An SQLite file with full durability, {len(ARMS)} arms, the default policy. Written by `python benchmarks/edge_fleet.py` "
         f"in {seconds:.0f} seconds on {os.cpu_count()} shared cores ({machine}; load average {os.getloadavg()[0]:.1f}), "
         f"{time.strftime('%Y-%m-%d')}.",

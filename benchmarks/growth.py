@@ -403,19 +403,17 @@ def page(checks: Sequence[Check], following: float, edges: Sequence[Check], seco
         table(titles, [check.cells for check in (*checks, *edges)], 2),
         "Each cost is measured at two small sizes. The line through both predicts the cost at a larger size, which is also "
         'measured. Processor times are those of all threads and processes. In "all replicas", the first two costs are computed.',
-        f"A replica that only applies the events of others takes f = {following:.3g} us of processor time per event. At "
-        f"{CONNECTIONS[-1]} connections, an event takes c = {c:.3g} us on the replica that answers the call, including HTTP. "
-        f"So c / f = {c / following:.1f}.",
+        f"At {CONNECTIONS[-1]} connections, an event takes c = {c:.3g} us on the replica that answers the call, and "
+        f"f = {following:.3g} us on one that follows: c / f = {c / following:.1f}.",
         "## What follows from the lines",
         plan(checks, following),
         "The server creates the ids, and there are no contexts. The rate is constant over the day. Commits are assumed to take "
         "5 ms.",
         "## Edges",
         edges_plan(edges),
-        f"Edges decide by themselves; each gets an allocation, and then sends what it observed, up to {LARGE_BATCH:,} decisions in "
-        "a batch. *edges on one replica*: with 60 % of a core. *cores*: of the replicas that answer, of each one that follows, and "
-        "of PostgreSQL. A replica that follows needs more than a core at a million: split the experiments over stores. The error "
-        f"of the line is that of the first table, at {OBSERVED[2]:,} observations.",
+        f"Each edge gets an allocation, and then sends what it observed, up to {LARGE_BATCH:,} decisions in a batch. *edges on one "
+        "replica*: with 60 % of a core. *cores*: of the replicas that answer, of each one that follows, and of PostgreSQL. A "
+        "replica that follows needs more than a core at a million: split the experiments over stores.",
         f"Written by `python benchmarks/growth.py` in {seconds:.0f} seconds on {os.cpu_count()} shared cores ({machine}; load "
         f"average at the end {os.getloadavg()[0]:.1f}). [How the service grows](../explanation/growth.md) explains the model.",
     ]

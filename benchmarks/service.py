@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import textwrap
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -149,8 +150,8 @@ def _ratio(title: str, least: float | None, name: str, one: Variant, other: Vari
     return Row(title, goal, f"{one.rate:,.0f} = {ratio:.2f} x", None if least is None else ratio >= least)
 
 
-def details(found: Loads) -> list[list[str]]:
-    """Return a row for each load and variant."""
+def details(found: Loads, chosen: Collection[str] = ()) -> list[list[str]]:
+    """Return a row for each variant of the chosen loads, or of all."""
     titles = {
         "singles": f"singles, {CONNECTIONS} connections",
         "own_ids": "  with ids of the client",
@@ -162,6 +163,8 @@ def details(found: Loads) -> list[list[str]]:
     }
     lines = []
     for name, title in titles.items():
+        if chosen and name not in chosen:
+            continue
         for server, each in getattr(found, name).items():
             if server == OFF:  # it only sets the goals
                 continue
@@ -201,7 +204,7 @@ def page(found: Loads, disk: Disk, start: Starts, used: Memory, seconds: float) 
             "p50, ms",
             "p99, ms",
         ],
-        details(found),
+        details(found, ("singles", "one", "batches", "observed")),
         2,
     )
     versions = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {postgres_version()}"
@@ -221,7 +224,7 @@ def page(found: Loads, disk: Disk, start: Starts, used: Memory, seconds: float) 
         "## Each load",
         loads,
         "*us/request*: processor time per request (user and system, all threads and processes). "
-        f"A request of a batch has {BATCH} items, one with observations {LARGE_BATCH:,}.",
+        f"A request of a batch has {BATCH} items, one with observations {LARGE_BATCH:,}. The command prints more loads.",
         "## How it was measured",
         "- Over the loopback interface, with a key, ten arms, the default policy, a Pareto tail of 1.5, PostgreSQL's default "
         "settings. Each connection makes a decision, then sends its reward, one request at a time. Figures are medians over the "
@@ -273,6 +276,7 @@ def main() -> None:
     PAGE.write_text(page(found, disk, start, used, time.perf_counter() - begin))
     print(f"F = {ms(disk.median)}")
     print(table(["figure", "goal", "measured", "met"], [row.cells for row in compared], 2))
+    print("\n".join(" | ".join(line) for line in details(found)))
     missed = [row.title for row in compared if row.met is False]
     print(f"\n{len(missed)} goals missed" + "".join(f"\n  {title}" for title in missed) + f"\nwritten: {PAGE}")
 

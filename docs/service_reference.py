@@ -128,7 +128,9 @@ def _usual(route: Route) -> set[str]:
 def _own_fields(name: str, types: Mapping[str, Any]) -> str:
     """Return the fields of a type; of the fields that it shares with a type that has no others, a link to that type."""
     fields = types[name]["properties"]
-    parts = {other: each["properties"] for other, each in types.items() if other != name and len(each["properties"]) > 4}
+    parts = {
+        other: each["properties"] for other, each in types.items() if other != name and len(each["properties"]) > 4
+    }
     inside = [other for other, part in parts.items() if len(part) < len(fields) and part.items() <= fields.items()]
     if not inside:
         return _fields(types[name])
@@ -158,7 +160,9 @@ def _call(route: Route, operation: Mapping[str, Any], schemas: Mapping[str, Any]
     parts.append(_fields({"properties": query}, "Query"))
     if "requestBody" in operation:
         kind = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
-        parts.append(f"Body: {_link(kind)}." if kind in _inside(schemas) else _fields(schemas[kind], "Body", required=True))
+        parts.append(
+            f"Body: {_link(kind)}." if kind in _inside(schemas) else _fields(schemas[kind], "Body", required=True)
+        )
     parts.append(_replies(operation["responses"]))
     codes = _codes(code for code in route.codes if code not in common | _usual(route))
     command = f"```sh\ncurl -K auth {example(route)}\n```" if _title(route) in _BODIES else ""

@@ -22,8 +22,8 @@ def as_markdown(policies: list[Policy]) -> str:
     lines = [
         "# The policies, and what each must know",
         "",
-        "Table 1 of Genalti, Marsigli, Gatti, Metelli (COLT 2024), with all policies of this library. It is generated from their",
-        "`facts`: `python docs/policies/table.py` writes this page, and `robandit.policies.table()` prints its first part.",
+        "Table 1 of Genalti, Marsigli, Gatti, Metelli (COLT 2024), with all policies of this library, generated from their `facts`",
+        "(`python docs/policies/table.py`). `robandit.policies.table()` prints it.",
         "",
         *_table(columns, ([row[column] for column in columns] for row in rows)),
         "",
@@ -34,13 +34,15 @@ def as_markdown(policies: list[Policy]) -> str:
     lines += [f"{number}. {_escaped(note)}" for number, note in enumerate(notes, 1)]
     calls = []
     for policy in sorted(policies, key=lambda policy: policy.name.lower()):
-        facts, flags = policy.facts, ["yes" if flag else "no" for flag in (policy.facts.anytime, policy.facts.random)]
-        calls.append([f"`{policy!r}`", *flags, facts.bound or "not proved", facts.citation or "-"])
+        facts = policy.facts
+        calls.append([f"`{policy!r}`", facts.bound or "not proved", facts.citation or "-"])
     lines += [
         "",
         "## How to call them",
         "",
-        *_table(["policy", "anytime", "random", "regret bound", "reference"], calls),
+        "Policies that must know the horizon are not anytime. `policy.randomised` is True if choices are random.",
+        "",
+        *_table(["policy", "regret bound", "reference"], calls),
     ]
     return "\n".join(lines) + "\n"
 
