@@ -73,7 +73,7 @@ def main() -> None:
         "",
         *everyone(results),
         "",
-        "On the suite `delayed`. [Late rewards](../policies/table.md): what a policy does with pulls whose reward is still to come. "
+        "On the suite `delayed`. [Late rewards](../policies/table.md): what a policy does with pulls whose reward is to come. "
         f"T = {HORIZON:,}, seed {SEED}; all policies play the same rewards and delays. Policies with a scale keep "
         f"its default of 1. {counts(replications)} {left_out()} Written by `python benchmarks/delayed.py`, which also writes "
         "`build/delayed.md`: every policy on every problem.",
