@@ -213,12 +213,12 @@ def test_decisions_go_on_while_the_service_is_away(experiment, caplog):
         with EdgeService(experiment, port=port):
             edge = client.edge("exp", refresh=0.1)
             assert (edge.stale_since, edge.error) == (None, None)
-        gives_up_after(0.4, client)
+        gives_up_after(1.0, client)
         before = time.time()
         eventually(lambda: edge.stale_since is not None)
         eventually(lambda: edge.error is not None)
         since = edge.stale_since
-        assert before - 1.0 <= since <= time.time()
+        assert before - 1.0 <= since <= time.time() - 0.2  # when the first attempt began, which failed up to 1 s later
         decisions = drawn(edge, 2_500)
         for decision in decisions:
             edge.reward(decision, 1.0)

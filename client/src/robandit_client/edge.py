@@ -124,7 +124,7 @@ class Edge:
         self._error: RobanditError | None = None
         self._refusal: RobanditError | None = None  # why there are no decisions, although the service answers
         self._begin(random.Random(seed))
-        self._refresh()
+        self._refresh(time.time())
         _edges.add(self)
         core.edges.add(self)
         self._renewed()
@@ -269,7 +269,10 @@ class Edge:
 
     @property
     def stale_since(self) -> float | None:
-        """Since when the allocation could not be refreshed, in seconds since 1970; None if the last attempt succeeded."""
+        """Since when the allocation could not be refreshed, in seconds since 1970; None if the last attempt succeeded.
+
+        An attempt fails after the timeout of the client.
+        """
         return self._stale_since
 
     @property
@@ -374,15 +377,18 @@ class Edge:
     def _cycle(self, refresh: bool) -> RobanditError | None:
         """Deliver, and then refresh, so that the service knows the newest rewards. Return the first error."""
         problem: RobanditError | None = None
+        began = time.time()
         try:
             self._expire_overdue()
             if not self._sending.locked():  # `flush` delivers already
                 refresh |= finished(self._deliver(self._core.timeout))
         except RobanditError as error:
             problem = error
+            if refresh and isinstance(error, AWAY):  # the refresh waits, and may take another timeout to fail
+                self._stale_since = self._stale_since or began
         try:
             if refresh:
-                self._refresh()
+                self._refresh(began)
         except RobanditError as error:
             problem = problem or error
         return problem
@@ -396,8 +402,8 @@ class Edge:
             seconds = max(SHORTEST_REFRESH, min(self._refresh_every, valid))
         return seconds * random.uniform(0.8, 1.0)
 
-    def _refresh(self) -> None:
-        """Take the newest allocation."""
+    def _refresh(self, due: float) -> None:
+        """Take the newest allocation, which was to be taken at the time ``due``."""
         known = None if self._allocation is None else self._allocation.version
         path = f"{path_of(self.name, 'allocation')}?for={duration(self._refresh_every)}"
         read = partial(allocation_of, experiment=self.name, known=self._allocation)
@@ -408,7 +414,7 @@ class Edge:
             if isinstance(error, (Conflict, NotFound)):  # paused, or deleted
                 with self._lock:
                     self._refusal, self._hot = error, None
-            self._stale_since = self._stale_since or time.time()
+            self._stale_since = self._stale_since or due
             raise
         with self._lock:
             self._allocation, self._refusal, self._hot = found, None, None
