@@ -209,7 +209,9 @@ def test_the_charts_count_them(local):
     timeline.catch_up(local.engine.reader, experiment.seq, NOW)
     last = timeline.columns(NOW)[-1]
     assert (last.decisions, last.rewards) == ({"a": 21, "b": 20}, 40)
-    assert local.call("GET", "/experiments/e").status == 200
+    page = local.call("GET", "/experiments/e").body.decode()
+    assert "Not listed: decisions of edges, and archived ones." in page
+    assert "No decisions yet" not in page
 
 
 def test_a_new_life_of_the_experiment_knows_no_old_allocation(local):

@@ -228,7 +228,8 @@ def _tail(tail: TailIndex | None) -> str:
 
 def _recent(summary: bodies.Summary, recent: Sequence[Recent]) -> str:
     if not recent:
-        return '<p class="muted empty">No decisions yet.</p>'
+        text = "Not listed: decisions of edges, and archived ones." if summary.counts.decisions else "No decisions yet."
+        return f'<p class="muted empty">{text}</p>'
     here = f"/experiments/{summary.name}/decision"
     rows = []
     for each in recent:
