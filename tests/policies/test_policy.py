@@ -374,7 +374,7 @@ def test_an_integer_of_thousands_of_digits_is_rejected():
 
 
 # Every column of every policy is in one of these two sets.
-SIGNED = {"mean", "index"}
+SIGNED = {"mean", "quantile", "index"}
 UNSIGNED = {"probability", "reach", "scale", "share_saturated", "share_trimmed", "stored", "threshold", "variance"}
 UNSIGNED |= {"divergence"}
 

@@ -38,7 +38,7 @@ PROTOTYPE = {
     rb.AdaRUCB(bonus="tight"): 3216,
 }
 OTHERS = [policy for policy in rb.policies.all_policies() if policy not in PROTOTYPE and policy.uses_rewards]
-NEEDS_AN_INTERVAL = rb.MaillardSampling(family="bounded")
+NEED_AN_INTERVAL = (rb.MaillardSampling(family="bounded"), rb.KLUCB())
 SHORT = [policy for policy in OTHERS if policy.longest is not None]  # they take too long here; see below
 
 
@@ -47,7 +47,7 @@ def regret():
     """Mean regret of each policy, by the policy as it was before it was told anything."""
     found = {}
     for policy in [*PROTOTYPE, *OTHERS]:
-        if isinstance(policy, rb.KurtosisUCB) or policy in SHORT or policy == NEEDS_AN_INTERVAL:
+        if isinstance(policy, rb.KurtosisUCB) or policy in SHORT or policy in NEED_AN_INTERVAL:
             continue  # it has no kurtosis or interval to know here, or cannot play that long; see below
         told = policy.informed_by(PROBLEM, eps=1.0)
         result = rb.simulate(told, PROBLEM, HORIZON, REPLICATIONS, seed=SEED, progress=False)
@@ -84,9 +84,10 @@ def test_kurtosis_ucb_where_there_is_a_kurtosis():
     assert values.max() < 0.95 * HORIZON * problem.gaps.mean()
 
 
-def test_kl_maillard_sampling_where_rewards_are_bounded():
+@pytest.mark.parametrize("policy", NEED_AN_INTERVAL, ids=repr)
+def test_policies_for_an_interval_where_rewards_are_bounded(policy):
     problem = rb.problems.bernoulli(means=[0.4, 0.6])
-    told = NEEDS_AN_INTERVAL.informed_by(problem)
+    told = policy.informed_by(problem)
     values = rb.simulate(told, problem, HORIZON, REPLICATIONS, seed=SEED, progress=False).regret[0, :, -1]
     assert values.max() < 0.1 * HORIZON * problem.gaps.mean()
 

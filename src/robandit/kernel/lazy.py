@@ -11,7 +11,7 @@ T = 1e6: 3.0 to 4.0 with constants, 0.6 with lines, 99 with a full scan.)
 
 A policy passes three functions. ``index(p, s, arm, level)`` is exact. ``outlook(p, s, arm, level)``, called right after
 ``index`` at that level, returns (height, slope, until) with index <= height + slope (l - level) for all l from level to until,
-rounding included. ``rounds(p, s, arm)`` decides ties: the smaller value wins, then the lower arm. The policy's state holds
+rounding included. ``rounds(p, s, arm)`` decides ties: the smaller one wins, then the lower arm. The policy's state holds
 ``lines`` and ``lead`` from `lazy_state`, and the policy calls `touched` whenever an arm's data change. Arms that ``s.allowed``
 excludes are skipped. Whoever changes ``s.allowed`` calls `forget_leader`.
 """
@@ -34,7 +34,7 @@ HEIGHT, SLOPE, FROM, UNTIL = 0, 1, 2, 3
 LEADER, SECOND = 0, 1
 Index = Callable[[Any, Any, int, float], float]
 Outlook = Callable[[Any, Any, int, float], tuple[float, float, float]]
-Count = Callable[[Any, Any, int], int]
+Count = Callable[[Any, Any, int], Any]
 
 
 def lazy_state(arms: int) -> tuple[Floats, Ints]:

@@ -185,7 +185,7 @@ class Bandit:
             raise validation.invalid(
                 "clock", clock, "a function that returns seconds since 1970", hint="such as time.time"
             )
-        policy = policy.prepared(None)
+        policy = policy.prepared(None).signed(validation.flag(minimize, "minimize"))
         stream = streams(np.random.SeedSequence(validation.seed(seed)), 1)[0]
         names = list(checked_arms(arms))
         state = policy.start(len(names), None, stream, names)
@@ -193,7 +193,7 @@ class Bandit:
             policy=policy,
             arms=names,
             states=[ACTIVE] * len(names),
-            minimize=validation.flag(minimize, "minimize"),
+            minimize=minimize,
             max_open=max_open,
             received=[0] * len(names),
             open=OpenDecisions(),

@@ -43,7 +43,7 @@ _ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
     "describe": ("estimates", ("estimate",), (np.zeros((1, 1)),)),
     "chance_of": ("propensities", ("chance",), (0,)),
 }
-SIGNED_COLUMNS = ("mean", "index")
+SIGNED_COLUMNS = ("mean", "quantile", "index")
 """The columns of estimates that are rewards, not sizes, counts or shares. For costs they are shown with the sign of costs; the
 negated index is then a lower confidence bound of the mean cost."""
 # What hooks may raise when they run as plain Python. Anything else comes from elsewhere, such as from the handler of a signal.

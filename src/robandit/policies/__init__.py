@@ -9,6 +9,7 @@ from robandit.policies.adakl.adakl_ucb import AdaKLUCB as AdaKLUCB
 from robandit.policies.adar.adar_ucb import AdaRUCB as AdaRUCB
 from robandit.policies.base import Policy as Policy
 from robandit.policies.classic.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
+from robandit.policies.classic.kl_ucb import KLUCB as KLUCB
 from robandit.policies.classic.normal_ucb import NormalUCB as NormalUCB
 from robandit.policies.classic.oracle import Oracle as Oracle
 from robandit.policies.classic.ucb1 import UCB1 as UCB1
@@ -21,6 +22,7 @@ from robandit.policies.klinf.klinf_ucb import KLinfUCB as KLinfUCB
 from robandit.policies.p_robust.ape2 import APE2 as APE2
 from robandit.policies.p_robust.mr_ape import MRAPE as MRAPE
 from robandit.policies.p_robust.mr_ucb import MRUCB as MRUCB
+from robandit.policies.quantile.quantile_ucb import QuantileUCB as QuantileUCB
 from robandit.policies.r_ucb.lt import RUCBLT as RUCBLT
 from robandit.policies.r_ucb.mom import RUCBMoM as RUCBMoM
 from robandit.policies.r_ucb.tea import RUCBTEA as RUCBTEA

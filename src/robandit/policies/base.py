@@ -55,8 +55,9 @@ class Policy:
 
     It **may** write ``take``, ``expire``, ``chance``, ``estimate``, `grow` (with ``full``) and `validate`, and set the class
     attributes below. Few policies need more: `params` and `learned` if a parameter is not a plain number; `algorithm`, `facts`,
-    `variants`, `name`, `longest`, `informed_by` and `prepared` if a parameter chooses among algorithms or limits a run; `counters`;
-    and `forget_choice`, `paused`, `resumed` and `extended` if the state must know that arms come and go.
+    `variants`, `name`, `longest`, `informed_by` and `prepared` if a parameter chooses among algorithms or limits a run; `objective`
+    and `signed` if it does not learn the mean; `counters`; and `forget_choice`, `paused`, `resumed` and `extended` if the state
+    must know that arms come and go.
 
     The rest is **machinery**, and final: `start`, `grown`, `set_allowed`, `hooks`, `randomised`, `to_dict`, `from_dict`, `tag`. A
     subclass that overrides it is rejected.
@@ -383,6 +384,15 @@ class Policy:
             return float(getattr(problem, name)(eps))
         raise NotApplicable(f"{type(self).__name__} needs {name}, which a problem does not contain: pass it")
 
+    @property
+    def objective(self) -> str:
+        """What it optimises, in the notation of `robandit.objectives`: "mean", unless the policy says something else."""
+        return "mean"
+
+    def signed(self, minimize: bool) -> Self:
+        """Return this policy for costs, or for rewards. All policies maximise; few need to know what the user has."""
+        return self
+
     def prepared(self, horizon: int | None) -> Self:
         """Return this policy, ready for ``horizon`` pulls (None: its own horizon, if any). Raise if it cannot play them."""
         if horizon is not None:
@@ -459,7 +469,7 @@ _MACHINERY = {
 
 _REMOVED = {
     "ranges": "a live bandit checks indices itself",
-    "signed_columns": "only mean and index change their sign with minimize=True",
+    "signed_columns": "mean, quantile and index change their sign with minimize=True",
 }
 
 

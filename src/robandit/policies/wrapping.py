@@ -79,6 +79,7 @@ class Wrapping:
     later_fields: ClassVar[Any] = _inner("later_fields")
     former_fields: ClassVar[Any] = _inner("former_fields")
     columns: ClassVar[Any] = _inner("columns")
+    objective: ClassVar[Any] = _inner("objective")
     chance: ClassVar[Any] = _inner("chance")
     notices: ClassVar[Any] = property(lambda self: notices_changes(self.of))
 
@@ -91,6 +92,9 @@ class Wrapping:
 
     def prepared(self, horizon: int | None) -> Self:
         return self._with(self.of.prepared(horizon))
+
+    def signed(self, minimize: bool) -> Self:
+        return self._with(self.of.signed(minimize))
 
     def _with(self, of: Policy) -> Self:
         changed: dict[str, Any] = {"of": of}

@@ -7,6 +7,7 @@ from robandit.problems.builders import bernoulli, gaussian, negated_lomax, negat
 from robandit.problems.changing import Changing, changing
 from robandit.problems.delayed import Delayed, delayed
 from robandit.problems.lower_bound_instances import eps_adaptive_pair, hard_gap, lower_bound_family, u_adaptive_pair
+from robandit.problems.objectives import with_objective
 from robandit.problems.problem import Problem
 from robandit.problems.replays import InOrder, Logged, recorded_problem
 
@@ -30,4 +31,5 @@ __all__ = [
     "stable",
     "student_t",
     "u_adaptive_pair",
+    "with_objective",
 ]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from robandit.errors import InvalidInput, excerpt
 from robandit.hints import guided
+from robandit.kernel.types import Floats
 from robandit.laws import Verdict
 from robandit.problems.delays import Delay, delay_of
 from robandit.problems.problem import Problem
@@ -44,6 +45,16 @@ class Delayed(Problem):
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the two parts only, not the values computed from them."""
         return Delayed, (self.problem, self.delay)
+
+    @property
+    def gaps(self) -> Floats:
+        """The gaps of the problem inside, which may have another objective than the mean."""
+        return self.problem.gaps
+
+    @property
+    def best_arm(self) -> int:
+        """The best arm of the problem inside."""
+        return self.problem.best_arm
 
     @property
     def tail_index(self) -> float:

@@ -250,6 +250,10 @@ class Problem:
             from robandit.problems.delayed import delayed_from_dict
 
             return delayed_from_dict(data)
+        if "objective" in data:
+            from robandit.problems.objectives import of_quantile_from_dict
+
+            return of_quantile_from_dict(data)
         if "laws" not in data:
             raise invalid("problem", data, rule)
         unknown = sorted(map(str, set(data) - {"laws", "names", "minimize"}))

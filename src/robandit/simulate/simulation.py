@@ -26,7 +26,7 @@ from robandit.kernel.types import Ints, UInts
 from robandit.kernel.workers import compile_all
 from robandit.laws.table import draw, missed, with_missed
 from robandit.policies.base import Policy, check_policy_given
-from robandit.problems import Delayed, Problem, bernoulli, delayed
+from robandit.problems import Delayed, Problem, bernoulli, delayed, with_objective
 from robandit.problems.delays import Delay
 from robandit.simulate.result import Result, check_problem
 from robandit.validation import flag, integer, invalid, items_of, read_items
@@ -43,6 +43,7 @@ def simulate(
     seed: int | None = None,
     *,
     delay: int | Delay | None = None,
+    objective: str = "mean",
     threads: int | None = None,
     checkpoints: Sequence[int] | None = None,
     first: int = 0,
@@ -72,6 +73,9 @@ def simulate(
     delay
         How many further decisions are made before a reward is known: an integer, or a law (`robandit.problems.delays`). Simulates
         ``robandit.problems.delayed(problem, delay)``.
+    objective
+        What regret is about: the mean, a quantile such as ``"p95"``, or a limit such as ``"within:2.0"``. Simulates
+        ``robandit.problems.with_objective(problem, objective)``.
     threads
         The number of threads. None: one per available core.
     checkpoints
@@ -97,6 +101,7 @@ def simulate(
     chosen = items_of(policies, "policies", "policies") if several else (policies,)
     _check_policies(chosen)
     check_problem(problem)
+    problem = with_objective(problem, objective)
     if delay is not None:
         problem = delayed(problem, delay)
     # Convert to Python integers, because the loop would be compiled again for NumPy integers.
@@ -129,7 +134,7 @@ def simulate(
     )
     ending = threading.Event()
     jobs: list[Callable[[], tuple[float, dict[str, int]]]] = []
-    prepared = [policy.prepared(horizon) for policy in chosen]
+    prepared = [policy.prepared(horizon).signed(problem.minimize) for policy in chosen]
     if len(prepared) > 1:
         _compile_together(prepared, problem, horizon, threads)
     for i, ready in enumerate(prepared):

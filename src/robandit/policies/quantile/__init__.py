@@ -1,0 +1,1 @@
+"""Policies for quantiles of rewards."""
