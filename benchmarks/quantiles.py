@@ -64,11 +64,11 @@ def thompson_rank(p: Any, s: Any, arm: int, n: float) -> float:
 
 
 def hoeffding_rank(p: Any, s: Any, arm: int, n: float) -> float:
-    return math.ceil(n * (p.q - math.sqrt(math.log(1.0 + QuantileUCB.level(p, s)) / (2.0 * n))) - 1e-9)
+    return float(math.ceil(n * (p.q - math.sqrt(math.log(1.0 + QuantileUCB.level(p, s)) / (2.0 * n))) - 1e-9))
 
 
 def plain_rank(p: Any, s: Any, arm: int, n: float) -> float:
-    return max(1.0, math.ceil(p.q * n - 1e-9))
+    return float(max(1.0, math.ceil(p.q * n - 1e-9)))
 
 
 def by_thompson(p: Any, s: Any) -> int:
