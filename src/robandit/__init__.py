@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from robandit.features import Category, Number
     from robandit.live import events
     from robandit.live.bandit import Bandit
+    from robandit.live.guardrails import Guardrail
     from robandit.live.ledger import Decision
     from robandit.policies import *  # noqa: F403  the list of policies is in policies/__init__.py
     from robandit.precompile import precompile
@@ -46,6 +47,7 @@ __all__ = [
     "Bandit",
     "Category",
     "Decision",
+    "Guardrail",
     "Number",
     "Problem",
     "Recommendation",
@@ -79,6 +81,7 @@ if not TYPE_CHECKING:  # a type checker must see the imports above, and an error
         "Bandit": "live.bandit",
         "Category": "features",
         "Decision": "live.ledger",
+        "Guardrail": "live.guardrails",
         "Number": "features",
         "Problem": "problems",
         "Recommendation": "diagnostics",

@@ -33,8 +33,8 @@ Every error but `BrokenState` leaves the object that raised it unchanged. An err
 ``parameter`` (the name), ``value`` and ``rule`` (what the value must be). ``code`` is a word for programs, which does not change
 between versions. In other errors they are None.
 
-Live bandits issue four warnings: `AssumptionWarning`, at most once by a bandit and its saved copies together; `DriftWarning`, once
-per alarm; `CompilationWarning`, at most once; and `ExpiryWarning`.
+Live bandits issue five warnings: `AssumptionWarning`, at most once by a bandit and its saved copies together; `DriftWarning`, once
+per alarm; `GuardrailWarning`, once per arm that breaks one; `CompilationWarning`, at most once; and `ExpiryWarning`.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ __all__ = [
     "EngineLost",
     "ExpiryWarning",
     "FileError",
+    "GuardrailWarning",
     "HorizonReached",
     "InvalidInput",
     "InvalidReward",
@@ -190,6 +191,10 @@ class DriftWarning(UserWarning):
 
 class ExpiryWarning(UserWarning):
     """Many decisions of a live bandit expired without a reward: more than 20 % of those that ended, and at least 50 ended."""
+
+
+class GuardrailWarning(UserWarning):
+    """An arm of a live bandit broke a guardrail. It is paused, unless no other arm is active."""
 
 
 class CompilationWarning(UserWarning):

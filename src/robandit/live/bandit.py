@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from robandit.errors import (
     DecisionError,
     DriftWarning,
     ExpiryWarning,
+    GuardrailWarning,
     HorizonReached,
     InvalidInput,
     NotApplicable,
@@ -41,7 +43,9 @@ from robandit.kernel.random import streams
 from robandit.live.arms import ACTIVE, PAUSED, RETIRED, Arm, State, checked_arms, checked_name, hashable
 from robandit.live.engine import SIGNED_COLUMNS, Compile, RunningPolicy
 from robandit.live.events import (
+    Added,
     ArmAdded,
+    ArmAlarmed,
     ArmPaused,
     ArmResumed,
     ArmRetired,
@@ -54,9 +58,11 @@ from robandit.live.events import (
     event_from,
 )
 from robandit.live.guard import Guard, alone
+from robandit.live.guardrails import Broken, Guardrail, checked_metrics
 from robandit.live.ledger import Decision, IssuedDecisions, many_expired
 from robandit.live.memory import CHUNK, WATCHED, Memory
 from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
+from robandit.live.outcomes import Outcomes
 from robandit.live.saving import Among, Fields, pack, unpack
 from robandit.live.sticky import Assignment, Assignments, checked_unit
 from robandit.policies import Floor, Probing, Restarting
@@ -81,6 +87,7 @@ _CHANGES_OF_STATE: dict[type[Any], tuple[State, tuple[State, ...]]] = {
 RULE = 1
 """The rule of decisions that are made now; see `robandit.live.events.Decided`."""
 NOT_GIVEN: Any = object()  # None is a valid name
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 Log = Callable[[Event], object]
 Warned = tuple[type[Warning], str]
 Pull = tuple[int, float, float, DecisionId | None]
@@ -116,6 +123,11 @@ class Bandit:
         The share of decisions that is drawn from a fixed distribution, so that the probability of every choice is known
         (`Decision.propensity`, `robandit.Floor`). A number, such as 0.02: uniform over all arms. A mapping, such as ``{"control":
         0.05}``: these arms, with these shares of all decisions. It costs regret for ever.
+    metrics
+        The names of other numbers that rewards come with, such as ``["error", "latency_ms"]``: see `reward`.
+    guardrails
+        Limits on metrics (`robandit.Guardrail`), whose names need not be in ``metrics``. An arm that breaks one is paused, with a
+        `robandit.errors.GuardrailWarning`, until `resume_arm`; then it starts anew. The last active arm is never paused.
     log
         A function that is called with each event (`robandit.events`), before the method that caused it returns. See `apply`. It
         runs while the bandit is locked: it may use the bandit, but must not wait for another thread that uses it.
@@ -160,6 +172,8 @@ class Bandit:
         drift: Literal["probe", "restart"] | None = None,
         sticky_for: float | None = None,
         floor: float | Mapping[Arm, float] | None = None,
+        metrics: Iterable[str] | None = None,
+        guardrails: Iterable[Guardrail] | None = None,
         log: Log | None = None,
         clock: Callable[[], float] = time.time,
         compile: Compile = "background",
@@ -185,6 +199,8 @@ class Bandit:
             raise validation.invalid(
                 "clock", clock, "a function that returns seconds since 1970", hint="such as time.time"
             )
+        rails = tuple(guardrails or ())
+        measured = checked_metrics(metrics, rails)
         policy = policy.prepared(None).signed(validation.flag(minimize, "minimize"))
         stream = streams(np.random.SeedSequence(validation.seed(seed)), 1)[0]
         names = list(checked_arms(arms))
@@ -206,8 +222,11 @@ class Bandit:
             record=Memory(len(names), watching=not notices_changes(policy)),
             unrewarded=[],
             sticky=None if sticky_for is None else Assignments(sticky_for),
+            outcomes=Outcomes(measured, rails, len(names)) if measured else None,
         )
         self._use(fields, log, clock, compile)
+        if rails:
+            self._engine.check_restrictable("pause arms, so it cannot have guardrails")
 
     def _use(self, fields: Fields, log: Log | None, clock: Callable[[], float], compile: Compile) -> None:
         """Set all attributes."""
@@ -230,6 +249,8 @@ class Bandit:
         self._fresh = fields.record.fresh
         self._decisions = IssuedDecisions(fields.open, fields.issued, fields.expired)
         self._sticky = fields.sticky
+        self._outcomes = fields.outcomes
+        self._amounts = fields.amounts
         self._pick = fields.pick  # the selected arm, until the next event
         self._among = fields.among  # the arms that it was selected among
         self._asked = fields.asked  # the same of earlier choices since the last event
@@ -526,8 +547,11 @@ class Bandit:
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
-    def update(self, arm: Arm, reward: float) -> None:
-        """Learn a reward of the arm. A policy that weights rewards accepts only the arm that `select` returned last."""
+    def update(self, arm: Arm, reward: float, *, metrics: Mapping[str, float] | None = None) -> None:
+        """Learn a reward of the arm, with the metrics of `reward`.
+
+        A policy that weights rewards accepts only the arm that `select` returned last.
+        """
         try:
             i = self._index[arm]
         except Exception:  # KeyError, TypeError, or an error of the caller's own type
@@ -535,19 +559,36 @@ class Bandit:
         usual = type(reward) is float and (_SMALLEST <= abs(reward) <= _LARGEST or not reward)
         value = reward if usual else checked_reward(reward)
         pull = (i, value, NOW, None)
-        warned = self._learn_alone(pull) if self._accepts_updates else self._checked_update(pull)
+        if self._outcomes is not None or metrics is not None:
+            warned = self._measured_update(pull, metrics)
+        else:
+            warned = self._learn_alone(pull) if self._accepts_updates else self._checked_update(pull)
         if warned:
             _warn(warned)
 
-    @alone
-    def _checked_update(self, pull: Pull) -> Sequence[Warned]:
+    def _measured_update(self, pull: Pull, metrics: Mapping[str, float] | None) -> Sequence[Warned]:
+        with self._guard.exclusive():
+            warned = self._update_now(pull, self._measured(metrics))
+            return [*warned, *self._enforce_guardrails()]
+
+    def _measured(self, metrics: Mapping[str, float] | None) -> dict[str, Any]:
+        """Return the metrics of a reward as a field of its event, if they are valid."""
+        if metrics is not None and self._outcomes is None:
+            hint = 'make the bandit with Bandit(..., metrics=["error"])'
+            raise validation.invalid("metrics", metrics, "left out: this bandit has none", hint=hint)
+        checked = None if self._outcomes is None else self._outcomes.checked(metrics)
+        return {} if checked is None else {"metrics": checked}
+
+    def _update_now(self, pull: Pull, extra: Mapping[str, Any] = NOTHING) -> Sequence[Warned]:
         i = pull[0]
         if self._policy.weighted and i != self._pick:
             hint = "call select() right before update(), or use decide() and reward()"
             fact = f"{self._policy.label} {_WEIGHS}, and {formatted(self._arms[i])} is not the last arm of select()"
             raise DecisionError(f"{fact}: {hint}")
         self._check_horizon(1)
-        return self._learn(pull)
+        return self._learn(pull, extra)
+
+    _checked_update = alone(_update_now)
 
     def update_many(self, arms: Iterable[Arm], rewards: Iterable[float]) -> None:
         """Learn from several pulls and their rewards, in order.
@@ -573,8 +614,10 @@ class Bandit:
             ]
         _warn(warned)
 
-    def _learn(self, pull: Pull) -> Sequence[Warned]:
-        """Learn a reward, and close its decision; return warnings."""
+    def _learn(
+        self, pull: Pull, extra: Mapping[str, Any] = NOTHING, end: type[Rewarded | Expired] = Rewarded
+    ) -> Sequence[Warned]:
+        """Learn a reward, and close its decision; return warnings. ``extra`` has other fields of the event ``end``."""
         i, value, mark, decision_id = pull
         engine = self._engine
         # A sum of tuples takes 40 ns less than (*engine.args, i, ...), which makes a list first.
@@ -588,6 +631,10 @@ class Bandit:
             self._decisions.open.close(decision_id)  # not before, since a hook may raise an error
             if self._sticky is not None:
                 self._sticky.rewarded(decision_id)
+            if self._amounts:
+                self._amounts.pop(decision_id, None)
+        if self._outcomes is not None:
+            self._outcomes.resolved(i, decision_id, extra.get("metrics"))
         fresh = self._fresh[i]
         fresh.append(value)
         warned: Sequence[Warned] = ()
@@ -596,21 +643,26 @@ class Bandit:
         if self._log is None and not self._asked:
             self._pick = -1  # the usual case of `_changed`, without a call
         elif decision_id is None:
-            self._changed(Observed, arm=self._arms[i], value=value)
+            self._changed(Observed, arm=self._arms[i], value=value, **extra)
         else:
-            self._changed(Rewarded, id=decision_id, value=value)
+            self._changed(end, id=decision_id, value=value, **extra)
         return warned
 
     _learn_alone = alone(_learn)
 
-    def _learn_once(self, pull: Pull) -> Sequence[Warned]:
+    def _learn_once(
+        self, pull: Pull, extra: Mapping[str, Any] = NOTHING, end: type[Rewarded | Expired] = Rewarded
+    ) -> Sequence[Warned]:
         """Learn the reward of a decision, or only close it, if a reward of the same assignment was learned before."""
         decision_id = pull[3]
         if self._sticky is None or decision_id is None or self._sticky.teaches(decision_id):
-            return self._learn(pull)
+            return self._learn(pull, extra, end)
         self._decisions.open.close(decision_id)
         self._sticky.rewarded(decision_id)
-        self._changed(Rewarded, id=decision_id, value=pull[1])
+        self._amounts.pop(decision_id, None)
+        if self._outcomes is not None:
+            self._outcomes.resolved(pull[0], decision_id, extra.get("metrics"))
+        self._changed(end, id=decision_id, value=pull[1], **extra)
         return ()
 
     def _new_warnings(self, i: int) -> list[Warned]:
@@ -726,6 +778,8 @@ class Bandit:
             decision_id = self._decisions.add_new(*made)
             if unit is not None:
                 self._assign(decision_id, unit, made)
+            if self._outcomes is not None:
+                self._outcomes.decided(i, decision_id)
             facts = self._facts(decision_id, made) | {"given": given, "unit": unit}
             self._changed(Decided, **facts)
             return Decided(**facts, asked=asked)
@@ -788,6 +842,8 @@ class Bandit:
         else:
             mark, propensity = engine.issue(i)
         decision_id = self._decisions.add_new(i, mark, propensity, now)
+        if self._outcomes is not None:
+            self._outcomes.decided(i, decision_id)
         if self._log is None and not self._asked:
             self._pick = -1  # the usual case of `_changed`, without a call
         else:
@@ -823,13 +879,69 @@ class Bandit:
         if rule != self._engine.rule:
             self._engine.follow(rule, self._decisions.open.per_arm(len(self._arms)))
 
-    def reward(self, decision: Decision | DecisionId, value: float) -> None:
-        """Learn the reward of an open decision, given by itself or its id. Rewards may come in any order, each exactly once."""
+    def reward(
+        self,
+        decision: Decision | DecisionId,
+        value: float,
+        *,
+        metrics: Mapping[str, float] | None = None,
+        final: bool = True,
+        part: str | None = None,
+    ) -> None:
+        """Learn the reward of an open decision, given by itself or its id. Rewards may come in any order, each exactly once.
+
+        Parameters
+        ----------
+        decision, value
+            The decision or its id, and the reward.
+        metrics
+            Other numbers of the outcome, such as ``{"error": 0, "latency_ms": 180}``. The bandit must declare their names. A
+            guardrail does not count a reward without its metric.
+        final
+            False adds an amount, such as a refund, and keeps the decision open. The final reward, or `expire`, ends it: their sum
+            is learned, once.
+        part
+            A name of the amount, unique for this decision. The same amount again under this name changes nothing, and another one
+            is an error. None: each call adds an amount.
+
+        Examples
+        --------
+        >>> import robandit as rb
+        >>> bandit = rb.Bandit(["a", "b"], metrics=["error"])
+        >>> decision = bandit.decide()
+        >>> bandit.reward(decision, 10.0, final=False)
+        >>> bandit.reward(decision, -2.5, final=False, part="refund-1")
+        >>> bandit.reward(decision, 0.0, metrics={"error": 0})
+        >>> bandit.estimates()[0]["mean"]
+        7.5
+        """
         usual = type(value) is float and (_SMALLEST <= abs(value) <= _LARGEST or not value)
         checked = value if usual else checked_reward(value)
-        warned = self._reward((decision, checked))
-        if warned:
+        if final is not True or part is not None:
+            final = validation.flag(final, "final")
+        if not final or part is not None:
+            self._add_amount(decision, checked, metrics, final, part)
+        elif warned := self._reward((decision, checked, metrics)):
             _warn(warned)
+
+    def _add_amount(
+        self, decision: Decision | DecisionId, value: float, metrics: Any, final: bool, part: str | None
+    ) -> None:
+        if final:
+            raise validation.invalid("part", part, "left out, unless final is False")
+        if metrics is not None:
+            raise validation.invalid("metrics", metrics, "left out, unless final is True", hint="pass them at the end")
+        with self._guard.exclusive():
+            decision_id = self._checked_open(decision)[2]
+            name = self._amounts.checked_part(decision_id, part, value)
+            if name is not None:
+                self._amounts.add(decision_id, name, value)
+                self._changed(Added, id=decision_id, part=name, value=value)
+
+    def amounts(self, decision_id: DecisionId) -> dict[str, float]:
+        """Return the amounts of an open decision so far, by their names."""
+        with self._guard.exclusive():
+            return dict(self._amounts.get(decision_id, {}))
 
     def reward_many(self, decisions: Iterable[Decision | DecisionId], values: Iterable[float]) -> None:
         """Learn the rewards of several open decisions. If one is invalid, nothing is learned. `update_many` describes columns."""
@@ -843,19 +955,27 @@ class Bandit:
             if len(set(chosen)) < len(chosen):
                 twice = Counter(chosen).most_common(1)[0][0]
                 raise DecisionError(f"decision {twice!r} is given twice: a decision is rewarded exactly once")
-            warned = [each for pair in zip(chosen, checked, strict=True) for each in self._reward(pair)]
+            warned = [each for d, v in zip(chosen, checked, strict=True) for each in self._reward((d, v, None))]
         _warn(warned)
 
     @alone
-    def _reward(self, rewarded: tuple[Decision | DecisionId, float]) -> Sequence[Warned]:
-        decision, value = rewarded
+    def _reward(self, rewarded: tuple[Decision | DecisionId, float, Mapping[str, float] | None]) -> Sequence[Warned]:
+        decision, value, metrics = rewarded
         i, mark, decision_id = self._decisions.checked_open(decision, self._arms, self._policy)
+        if self._outcomes is not None or metrics is not None or self._amounts:
+            extra = self._measured(metrics)
+            if decision_id in self._amounts:
+                extra["amount"], value = value, self._amounts.total(decision_id, value)
+            warned = self._learn_once((i, value, mark, decision_id), extra)
+            return [*warned, *self._enforce_guardrails()]
         if self._sticky is not None:
             return self._learn_once((i, value, mark, decision_id))
         return self._learn((i, value, mark, decision_id))
 
     def expire(self, *decisions: Decision | DecisionId, older_than: timedelta | None = None) -> int:
         """Close open decisions whose rewards will never come, and return their number. Rewards that come later are rejected.
+
+        If amounts were added to a decision (``reward(..., final=False)``), their sum is learned.
 
         If more than 20 % of the decisions that ended have expired, the call that passes this limit issues an `ExpiryWarning`.
 
@@ -877,9 +997,10 @@ class Bandit:
                 ids += self._decisions.open.older_than(self._now() - older_than.total_seconds())
             gone = dict.fromkeys(ids)
             known = many_expired(self._decisions.expired, self._decisions.ended)
-            for decision_id in gone:
-                self._expire(decision_id)
+            warned = [each for decision_id in gone for each in self._expire(decision_id)]
+            warned += self._enforce_guardrails()
             expired, ended = self._decisions.expired, self._decisions.ended
+        _warn(warned)
         if not known and many_expired(expired, ended):
             text = (
                 f"{expired:,} of the {ended:,} decisions that ended expired without a reward ({share(expired / ended)})"
@@ -888,13 +1009,18 @@ class Bandit:
             _warn([(ExpiryWarning, f"{text}, so nothing was learned from them: {way_out}")])
         return len(gone)
 
-    def _expire(self, decision_id: DecisionId) -> None:
+    def _expire(self, decision_id: DecisionId) -> Sequence[Warned]:
         i, mark, _ = self._checked_open(decision_id)
+        if decision_id in self._amounts:
+            return self._learn_once((i, self._amounts.total(decision_id), mark, decision_id), end=Expired)
         if self._sticky is None or self._sticky.expired(decision_id):
             self._engine.forget(i, mark)
         self._decisions.open.close(decision_id)
         self._decisions.expired += 1
+        if self._outcomes is not None:
+            self._outcomes.resolved(i, decision_id, None)
         self._changed(Expired, id=decision_id)
+        return ()
 
     def _checked_open(self, decision: Decision | DecisionId, place: str = "") -> tuple[int, float, DecisionId]:
         return self._decisions.checked_open(decision, self._arms, self._policy, place)
@@ -939,6 +1065,8 @@ class Bandit:
         self._states.append(ACTIVE)
         self._unrecorded.append(0)
         self._record.add_arm()
+        if self._outcomes is not None:
+            self._outcomes.add_arm()
         self._changed(ArmAdded, arm=name)
 
     def pause_arm(self, arm: Arm) -> None:
@@ -946,7 +1074,7 @@ class Bandit:
         self._change_state(arm, ArmPaused)
 
     def resume_arm(self, arm: Arm) -> None:
-        """Let a paused arm be chosen again."""
+        """Let a paused arm be chosen again. If it broke a guardrail, only its decisions from now on count for guardrails."""
         self._change_state(arm, ArmResumed)
 
     def retire_arm(self, arm: Arm) -> None:
@@ -969,11 +1097,74 @@ class Bandit:
             raise validation.invalid("arm", self._arms[i], rule, hint=hint)
         return i
 
-    def _set_state(self, i: int, new: State, event: type[Any]) -> None:
+    def _set_state(self, i: int, new: State, event: type[Any], guardrail: Broken | None = None) -> None:
         if (new == ACTIVE) != (self._states[i] == ACTIVE):
             self._engine.set_available(i, available=new == ACTIVE)
         self._states[i] = new
-        self._changed(event, arm=self._arms[i])
+        if self._outcomes is not None:
+            if new == ACTIVE:
+                self._outcomes.resumed(i)
+            elif guardrail is not None:
+                self._outcomes.broken[i] = guardrail
+        self._changed(event, arm=self._arms[i], **({} if guardrail is None else {"guardrail": guardrail}))
+
+    # --- guardrails -------------------------------------------------------------------------------------------------
+
+    def guardrail_event(self) -> ArmPaused | ArmAlarmed | None:
+        """Return the next event that follows from a broken guardrail. The service, which applies events itself, asks for it."""
+        with self._guard.exclusive():
+            due = None if self._outcomes is None else self._outcomes.due(self._states)
+            return due and (ArmPaused if due[2] else ArmAlarmed)(arm=self._arms[due[0]], guardrail=due[1])
+
+    def _enforce_guardrails(self) -> list[Warned]:
+        """Pause arms that broke a guardrail, and return the warnings."""
+        warned: list[Warned] = []
+        while (event := self.guardrail_event()) is not None:
+            self._checked_action(event)()
+            way_out = "it is paused; resume_arm() lets it start anew"
+            if isinstance(event, ArmAlarmed):
+                way_out = "it goes on, because no other arm is active; add or resume one"
+            warned.append((GuardrailWarning, f"arm {formatted(event.arm)} broke {event.guardrail}: {way_out}"))
+        return warned
+
+    def _alarm(self, i: int, guardrail: Broken) -> None:
+        if self._outcomes is not None:
+            self._outcomes.broken[i] = guardrail
+            self._outcomes.alarmed.add(i)
+        self._changed(ArmAlarmed, arm=self._arms[i], guardrail=guardrail)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Return one dict per arm and metric: arm, metric, the ``count`` of its values, and their ``mean`` (NaN without any)."""
+        with self._guard.exclusive():
+            found = self._outcomes
+            rows = () if found is None else zip(self._arms, found.sums, strict=True)
+            return [
+                {"arm": arm, "metric": name, "count": count, "mean": total / count if count else math.nan}
+                for arm, row in rows
+                for name, (count, total) in zip(found.names if found else (), row, strict=True)
+            ]
+
+    def guardrails(self) -> list[dict[str, Any]]:
+        """Return one dict per arm and guardrail, about the decisions that count.
+
+        Its keys: arm, ``guardrail``, ``count`` and ``share`` (the mean of the violations, NaN without any), and ``broken``: the
+        numbers with which the arm broke it (`robandit.live.guardrails.Broken`), or None.
+        """
+        with self._guard.exclusive():
+            found = self._outcomes
+            if found is None:
+                return []
+            return [
+                {
+                    "arm": arm,
+                    "guardrail": rail,
+                    "count": count,
+                    "share": total / count if count else math.nan,
+                    "broken": why if (why := found.broken.get(i)) is not None and why.guardrail == rail else None,
+                }
+                for i, arm in enumerate(self._arms)
+                for rail, (count, total) in zip(found.guardrails, found.seen[i], strict=True)
+            ]
 
     # --- events -----------------------------------------------------------------------------------------------------
 
@@ -1022,7 +1213,8 @@ class Bandit:
         match event:
             case Rewarded() | Expired() if event.value is not None:
                 i, mark, decision_id = self._checked_open(event.id)
-                return partial(self._learn_once, (i, checked_reward(event.value), mark, decision_id))
+                extra = self._measured(event.metrics) if isinstance(event, Rewarded) else NOTHING
+                return partial(self._learn_once, (i, checked_reward(event.value), mark, decision_id), extra)
             case Decided():
                 life, number = self._decisions.checked_new(event.id)
                 self._engine.prepare("issue")
@@ -1031,7 +1223,16 @@ class Bandit:
                     self._check_unit_again(event, made)
                 return partial(self._decide_again, event, made, life, number)
             case Observed():
-                return partial(self._learn, (self._position(event.arm), checked_reward(event.value), NOW, None))
+                pull = (self._position(event.arm), checked_reward(event.value), NOW, None)
+                return partial(self._learn, pull, self._measured(event.metrics))
+            case Added():
+                decision_id = self._checked_open(event.id)[2]
+                name = self._amounts.checked_part(decision_id, event.part, checked_reward(event.value))
+                if name is None:
+                    raise validation.invalid("part", event.part, "applied once", owner="Added")
+                return partial(self._add_amount, decision_id, event.value, None, False, name)
+            case ArmAlarmed():
+                return partial(self._alarm, self._arm_in_state(event.arm, (ACTIVE,)), event.guardrail)
             case Expired():
                 self._engine.prepare("forget")
                 return partial(self._expire, self._checked_open(event.id)[2])
@@ -1039,7 +1240,8 @@ class Bandit:
                 return partial(self._add_arm, self._new_name(event.arm))
             case _:
                 new, old = _CHANGES_OF_STATE[type(event)]
-                return partial(self._set_state, self._arm_in_state(event.arm, old), new, type(event))
+                why = event.guardrail if isinstance(event, ArmPaused) else None
+                return partial(self._set_state, self._arm_in_state(event.arm, old), new, type(event), why)
 
     def _checked_decision(self, event: Decided) -> OpenDecision:
         i = self._position(event.arm) if event.given else self._arm_in_state(event.arm, (ACTIVE,))
@@ -1060,6 +1262,8 @@ class Bandit:
         if not event.repeat:
             self._follow(event.rule)
             self._engine.issue(made.arm)
+            if self._outcomes is not None:
+                self._outcomes.decided(made.arm, event.id)
         self._decisions.add_known(event.id, made, life, number)
         if event.unit is not None and self._sticky is not None:
             if event.repeat:

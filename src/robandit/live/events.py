@@ -19,11 +19,14 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 from robandit.live.arms import hashable
+from robandit.live.guardrails import Broken
 from robandit.validation import invalid, mapping
 from robandit.wording import visible
 
 __all__ = [
+    "Added",
     "ArmAdded",
+    "ArmAlarmed",
     "ArmPaused",
     "ArmResumed",
     "ArmRetired",
@@ -98,6 +101,22 @@ class Rewarded(_Event, frozen=True, kw_only=True):
     decided: float = 0.0
     """When the decision was made."""
     propensity: Propensity = None
+    metrics: dict[str, float] | None = None
+    """What else is known of the outcome."""
+    amount: float | None = None
+    """The last amount, if others were added before (`Added`): ``value`` is their sum. None: there are no others."""
+
+
+class Added(_Event, frozen=True, kw_only=True):
+    """An amount of the reward of an open decision, which will be learned with the others as one sum."""
+
+    id: str | int = ""
+    part: str = ""
+    """The name of the amount. In the log of the service, the id is DECISION/PART."""
+    value: float
+    arm: Any = None
+    decided: float = 0.0
+    """When the decision was made."""
 
 
 class Expired(_Event, frozen=True, kw_only=True):
@@ -117,6 +136,7 @@ class Observed(_Event, frozen=True, kw_only=True):
 
     arm: Any
     value: float
+    metrics: dict[str, float] | None = None
 
 
 class ArmAdded(_Event, frozen=True, kw_only=True):
@@ -129,6 +149,15 @@ class ArmPaused(_Event, frozen=True, kw_only=True):
     """An arm that is not available until it is resumed."""
 
     arm: Any
+    guardrail: Broken | None = None
+    """The guardrail that it broke. None: it was paused by hand."""
+
+
+class ArmAlarmed(_Event, frozen=True, kw_only=True):
+    """An arm broke a guardrail, and goes on, because no other arm is active."""
+
+    arm: Any
+    guardrail: Broken
 
 
 class ArmResumed(_Event, frozen=True, kw_only=True):
@@ -143,10 +172,12 @@ class ArmRetired(_Event, frozen=True, kw_only=True):
     arm: Any
 
 
-Event: TypeAlias = Decided | Rewarded | Expired | Observed | ArmAdded | ArmPaused | ArmResumed | ArmRetired
+Event: TypeAlias = (
+    Decided | Rewarded | Added | Expired | Observed | ArmAdded | ArmPaused | ArmAlarmed | ArmResumed | ArmRetired
+)
 _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
 # Fields that only an event in the log of the service may lack.
-_NEEDED = {"Decided": {"id", "propensity", "time"}, "Rewarded": {"id"}, "Expired": {"id"}}
+_NEEDED = {"Decided": {"id", "propensity", "time"}, "Rewarded": {"id"}, "Added": {"id", "part"}, "Expired": {"id"}}
 
 
 def event_from(data: Any) -> Event:

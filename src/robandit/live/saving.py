@@ -6,7 +6,7 @@ import hashlib
 import math
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import msgspec
@@ -16,10 +16,12 @@ from robandit.errors import CorruptFile, InvalidInput
 from robandit.files import check_format
 from robandit.kernel.lazy import forget_lines
 from robandit.kernel.types import Bools, Ints
+from robandit.live.amounts import Amounts
 from robandit.live.arms import ACTIVE, Arm, State, checked_arms
 from robandit.live.ids import life_and_number
 from robandit.live.memory import Memory, SavedMemory
 from robandit.live.open_decisions import LARGEST_NUMBER, DecisionId, OpenDecisions, SavedDecisions
+from robandit.live.outcomes import Outcomes, SavedOutcomes
 from robandit.live.sticky import Assignments, SavedAssignments
 from robandit.policies.base import Policy, growing_fields, with_arms, without_arms
 from robandit.policies.index import no_outlook
@@ -57,6 +59,8 @@ class _Saved(msgspec.Struct, kw_only=True):
     unrewarded: list[int] = []
     """See `robandit.policies.base`. Empty in files of 0.2, whose rule did not count these pulls."""
     sticky: SavedAssignments | None = None
+    outcomes: SavedOutcomes | None = None
+    amounts: dict[str | int, dict[str, float]] = {}
 
 
 class _SavedByVersion1(msgspec.Struct, kw_only=True):
@@ -120,6 +124,8 @@ class Fields:
     record: Memory
     unrewarded: list[int]
     sticky: Assignments | None = None
+    outcomes: Outcomes | None = None
+    amounts: Amounts = field(default_factory=Amounts)
 
 
 def pack(fields: Fields) -> bytes:
@@ -131,6 +137,7 @@ def pack(fields: Fields) -> bytes:
         "state": {name: [array.dtype.str, array.shape, array.tobytes()] for name, array in state.items()},
         "record": fields.record.save(),
         "sticky": None if fields.sticky is None else fields.sticky.pack(fields.open),
+        "outcomes": None if fields.outcomes is None else fields.outcomes.save(),
     }
     # One buffer per thread is used again and again, because fresh memory for megabytes costs more than writing them.
     buffer: bytearray = vars(_thread).setdefault("buffer", bytearray())
@@ -182,7 +189,10 @@ def unpack(data: bytes, source: str) -> Fields:
     if memory is None:
         raise CorruptFile(f"{source} is damaged: its record of rewards does not fit its arms")
     checked = {"policy": policy, "arms": list(arms), "open": decisions, "state": state, "record": memory}
-    checked |= {"sticky": sticky}
+    outcomes = None if saved.outcomes is None else Outcomes.load(saved.outcomes, len(arms))
+    if (saved.outcomes is not None and outcomes is None) or not all(id in decisions for id in saved.amounts):
+        raise CorruptFile(f"{source} is damaged: its metrics or amounts do not fit its arms and decisions")
+    checked |= {"sticky": sticky, "outcomes": outcomes, "amounts": Amounts.load(saved.amounts)}
     return Fields(**msgspec.structs.asdict(saved) | checked)
 
 
