@@ -44,8 +44,8 @@ use them, and [the guarantees](../explanation/service-guarantees.md) say what an
 
 ## Overview
 
-| call | | scope |
-| --- | --- | --- |
+| call | scope |
+| --- | --- |
 {overview}
 
 ## Problems
@@ -101,9 +101,7 @@ def markdown() -> str:
         HEAD.format(
             scopes=_lines(f"| `{scope}` | {about} |" for scope, about in openapi.SCOPES.items()),
             overview=_lines(
-                f"| [{_title(route)}](#{_anchor(_title(route))}) | {_operation(document, route)['summary']} | "
-                f"{route.scope or 'no key'} |"
-                for route in routes
+                f"| [{_title(route)}](#{_anchor(_title(route))}) | {route.scope or 'no key'} |" for route in routes
             ),
             problems=_lines(f"| {status} | `{code}` | {about} |" for code, (status, about) in CODES.items()),
             common=_codes(code for code in CODES if code in common),
@@ -154,8 +152,7 @@ def _operation(document: Mapping[str, Any], route: Route) -> Mapping[str, Any]:
 
 def _call(route: Route, operation: Mapping[str, Any], schemas: Mapping[str, Any], common: set[str]) -> str:
     about = operation["description"].removesuffix(f"Needs the scope {route.scope}.").strip()
-    needs = f"Scope: `{route.scope}`." if route.scope else "No key."
-    parts = [f"### {_title(route)}", _wrapped(" ".join(filter(None, (f"{operation['summary']}.", about, needs))))]
+    parts = [f"### {_title(route)}", _wrapped(" ".join(filter(None, (f"{operation['summary']}.", about))))]
     query = {each.name: each.schema | {"description": each.about} for each in route.query}
     parts.append(_fields({"properties": query}, "Query"))
     if "requestBody" in operation:
@@ -216,7 +213,11 @@ def _fields(schema: Mapping[str, Any], head: str = "", *, required: bool = False
         if required and default not in (None, ""):
             kind += f"; default `{msgspec.json.encode(default).decode()}`"
         mark = " (required)" if required and name in schema.get("required", ()) else ""
-        rows.append(f"- `{name}`{mark}: {kind}. {field.get('description', '')}".rstrip())
+        about = field.get("description", "")
+        if rows and not mark and not about and rows[-1].endswith(f"`: {kind}."):  # as the field before
+            rows[-1] = rows[-1].replace("`: ", f"`, `{name}`: ", 1)
+        else:
+            rows.append(f"- `{name}`{mark}: {kind}. {about}".rstrip())
     return _lines([f"{head}:\n" if head else "", *rows]).lstrip("\n") if rows else ""
 
 
