@@ -253,6 +253,8 @@ def test_decisions_go_on_while_the_service_is_away(experiment, caplog):
         {"made": -1.0},
         {"valid_for": None},
         {"decisions": 0},
+        {"reward_window": -1.0},
+        {"reward_window": "1"},
     ],
     ids=str,
 )
@@ -399,8 +401,10 @@ def test_a_key_that_may_only_decide_keeps_what_waits(service, experiment):
     client.close()
 
 
-def test_open_decisions_expire_after_their_window(client, experiment):
-    with client.edge("exp", refresh=0.1, reward_window=0.3) as edge:
+@pytest.mark.parametrize(("own", "that_of_the_experiment"), [(0.3, None), (0.3, 60.0), (None, 0.3)])
+def test_open_decisions_expire_after_their_window(client, experiment, own, that_of_the_experiment):
+    experiment.reward_window = that_of_the_experiment
+    with client.edge("exp", refresh=0.1, reward_window=own) as edge:
         decisions = drawn(edge, 1_500)
         edge.reward(decisions[0], 1.0)
         eventually(lambda: edge.counts["expired"] == 1_499)

@@ -56,7 +56,7 @@ def test_a_life_is_a_set_of_numbers():
 def test_repeats_and_overlaps_count_once():
     """Random batches that overlap, of several lives, against a dictionary."""
     journal, rng, known = Journal(), random.Random(2), {}
-    made, _ = allocated(journal)
+    made, *_ = allocated(journal)
     arms = journal.experiment.bandit.arms
     for _ in range(amount(60, 1000)):
         life, first = f"edge{rng.randrange(3):04d}", rng.randrange(100)
@@ -82,7 +82,7 @@ def test_repeats_and_overlaps_count_once():
 
 def test_what_is_learned_is_what_a_bandit_learns_from_the_same_pulls():
     journal, other = Journal(), Journal()
-    made, _ = allocated(journal)
+    made, *_ = allocated(journal)
     values = [0.5, -2.0, 3.0, 1e-9]
     observe(journal, *(observation(made, n, value=value) for n, value in enumerate(values)))
     for value in values:
@@ -97,7 +97,7 @@ def test_what_is_learned_is_what_a_bandit_learns_from_the_same_pulls():
 def test_a_late_reward_expires_its_decision():
     for on_expiry in ("drop", -1.0):
         journal = Journal(reward_window=10.0, on_expiry=on_expiry)
-        made, _ = allocated(journal)
+        made, *_ = allocated(journal)
         now = journal.clock.now
         given = [observation(made, n, decided=now - age, value=2.0) for n, age in enumerate((10.0, 10.1))]
         assert numbers_of(observe(journal, *given)) == {"learned": 1, "late": 1}
@@ -110,7 +110,7 @@ def test_a_late_reward_expires_its_decision():
 def test_an_unstored_batch_takes_effect_again():
     """The items before one in the same batch are known only to this attempt."""
     journal = Journal()
-    made, _ = allocated(journal)
+    made, *_ = allocated(journal)
     given = observation(made, 0)
     result = observe(journal, given, given, observation(made, 0, value=2.0))
     assert numbers_of(result) == {"learned": 1, "replayed": 1}
@@ -128,7 +128,7 @@ def test_a_life_that_is_forgotten_is_never_counted_twice(monkeypatch):
     for k in range(40):
         if not k % 4:
             journal.clock.now += 1.0
-            made, _ = allocated(journal, f"v{k}", valid_for=0.5 if k % 8 else 0.6)
+            made, *_ = allocated(journal, f"v{k}", valid_for=0.5 if k % 8 else 0.6)
         given = observation(made, 0, life=f"edge{k:04d}")
         if observe(journal, given).learned:
             counted.append(given)
@@ -147,15 +147,15 @@ def test_a_forgotten_life_that_comes_back_counts_only_newer_allocations(monkeypa
     monkeypatch.setattr(edges, "MOST_LIVES", 10)
     monkeypatch.setattr(edges, "FORGOTTEN_AT_ONCE", 2)
     journal = Journal()
-    first, _ = allocated(journal, "v1")
+    first, *_ = allocated(journal, "v1")
     early = [observation(first, number) for number in range(5)]
     assert observe(journal, *early).learned == 5
     journal.clock.now += 1.0
-    second, _ = allocated(journal, "v2")
+    second, *_ = allocated(journal, "v2")
     observe(journal, *(observation(second, 0, life=f"edge1{k:03d}") for k in range(10)))
     assert "edge0001" not in journal.experiment.edges.lives
     journal.clock.now += 1.0
-    third, _ = allocated(journal, "v3")
+    third, *_ = allocated(journal, "v3")
     assert observe(journal, observation(third, 10)).learned == 1
     for _ in range(2):
         result = observe(journal, *early)
@@ -171,7 +171,7 @@ def test_new_lives_are_counted_while_the_probabilities_stay_the_same(monkeypatch
     monkeypatch.setattr(edges, "FORGOTTEN_AT_ONCE", 2)
     journal = Journal(arms=["a"])
     for k in range(100):
-        made, _ = journal.experiment.allocation(1.0) or allocated(journal, f"v{k}")
+        made, *_ = journal.experiment.allocation(1.0) or allocated(journal, f"v{k}")
         assert numbers_of(observe(journal, observation(made, 0, life=f"edge{k:04d}"))) == {"learned": 1}
     assert len(journal.experiment.edges.allocations) < 60
     assert journal.folded().snapshot().content == journal.snapshot()
@@ -180,7 +180,7 @@ def test_new_lives_are_counted_while_the_probabilities_stay_the_same(monkeypatch
 def test_runs_that_are_forgotten_are_never_counted_twice(monkeypatch):
     monkeypatch.setattr(edges, "MOST_RUNS", 20)
     journal = Journal()
-    made, _ = allocated(journal)
+    made, *_ = allocated(journal)
     evens = [observation(made, 2 * n) for n in range(100)]
     assert observe(journal, *evens).learned == 100
     known = journal.experiment.edges
@@ -206,7 +206,7 @@ def test_the_newest_allocations_are_kept(monkeypatch):
 
 def test_refusals_by_name():
     journal = Journal()
-    made, _ = allocated(journal)
+    made, *_ = allocated(journal)
     given = [
         observation(made._replace(version="other"), 0),
         Observation("edge0001-1", "a", 0.7, made.version, 0.0, value=1.0),
@@ -233,7 +233,7 @@ def test_an_allocation_is_shared_until_its_time_is_over_or_the_arms_change():
     assert allocated(journal, "v0b").allocation.valid_for == 0.25
     journal.clock.now += 100.0
     for k in range(4):  # without decisions, the assumed rate halves until each arm has one
-        made, arms = allocated(journal, f"v1.{k}")
+        made, arms, _ = allocated(journal, f"v1.{k}")
         journal.clock.now += 1.0 if k < 3 else 0.0
     assert (made.valid_for, arms) == (1.0, ("a", "b", "c"))
     assert experiment.allocation(1.0).allocation is made
@@ -249,7 +249,7 @@ def test_an_allocation_is_shared_until_its_time_is_over_or_the_arms_change():
     assert experiment.allocation(1.0).allocation is made
     experiment.change_arm("b", "paused")
     assert experiment.allocation(1.0) is None
-    newer, arms = allocated(journal, "v4")
+    newer, arms, _ = allocated(journal, "v4")
     assert newer.version == "v4"
     assert arms == ("a", "c")
     computed, epoch = experiment.allocating(1.0)(), experiment.epoch
@@ -288,7 +288,7 @@ def test_edges_whose_clocks_are_wrong_are_not_taken_for_slow_ones(wrong):
     in_flight = deque()
     for k in range(200):
         journal.clock.now += 0.05
-        made, _ = experiment.allocation(1.0) or allocated(journal, f"v{k}")
+        made, *_ = experiment.allocation(1.0) or allocated(journal, f"v{k}")
         decided = journal.clock.now + wrong
         in_flight.append(observation(made, k, decided=decided, rewarded=decided + 0.4))
         if len(in_flight) > 10:

@@ -274,7 +274,7 @@ def main():
     make_openapi()
     known = HERE / "expected.json"
     expected = json.loads(known.read_text()) if known.exists() else {}
-    policies = {"ucb1": rb.UCB1(scale=2.0), "adar_ucb": rb.AdaRUCB(), "adakl_ucb": rb.AdaKLUCB(schedule="practical")}
+    policies = {"ucb1": rb.UCB1(scale=2.0), "adar_ucb": rb.AdaRUCB()}
     quick = rb.AdaRUCB(c=1.0, delta_exp=1.0, bonus="tight")
     others = {"adar_ucb_quick": quick, "adakl_ucb_adaptive": rb.AdaKLUCB(), "production": rb.EpsilonGreedy()}
     for name, policy in (policies | others).items():

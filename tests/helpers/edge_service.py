@@ -31,6 +31,7 @@ class Experiment:
         self.replayed = 0
         self.state = "active"
         self.valid_for = 60.0
+        self.reward_window: float | None = None
         self.new_version(probabilities)
 
     def new_version(self, probabilities: dict[str, float]) -> None:
@@ -54,6 +55,7 @@ class Experiment:
             "valid_for": self.valid_for,
             "made": time.time(),
             "decisions": 1_000,
+            "reward_window": self.reward_window,
         }
 
     def observe(self, items: list[dict]) -> dict:

@@ -61,6 +61,7 @@ def test_the_answer_and_its_version(local):
         "valid_for": 0.1,
         "made": NOW,
         "decisions": 2,
+        "reward_window": 100.0,
     }
     tag = first.headers["etag"]
     assert tag == f'"{first.json["version"]}"'

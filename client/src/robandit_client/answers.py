@@ -127,8 +127,11 @@ def allocation_of(answer: Any, experiment: str, known: Allocation | None) -> All
     for name in ("made", "valid_for"):
         _check(fields, name, _is_number(fields.get(name), 1e18), "a number of seconds")
     _check(fields, "decisions", type(decisions) is int and decisions >= 1, "an integer >= 1")
+    window = fields.get("reward_window")
+    _check(fields, "reward_window", window is None or _is_number(window, 1e18), "a number of seconds, or null")
     made, valid_for = float(fields["made"]), float(fields["valid_for"])
-    return Allocation(str(version), tuple(arms), tuple(map(float, chances)), made, valid_for, int(decisions))  # type: ignore[arg-type]
+    numbers = made, valid_for, int(decisions), None if window is None else float(window)  # type: ignore[arg-type]
+    return Allocation(str(version), tuple(arms), tuple(map(float, chances)), *numbers)  # type: ignore[arg-type]
 
 
 def outcomes_of(answer: Any, size: int) -> tuple[dict[str, int], dict[int, RobanditError]]:

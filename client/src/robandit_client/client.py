@@ -141,7 +141,7 @@ class Client(BaseClient):
         refresh
             Seconds between two allocations, 0.1 to 3,600. What was observed is sent at the same times, or from 1,000 on.
         reward_window
-            Seconds after which an open decision is reported as expired. None: never.
+            Seconds after which an open decision is reported as expired. None: those of the experiment, if it has any.
         max_open
             The most open decisions. Beyond it, the oldest ones are given up.
         max_waiting

@@ -422,8 +422,11 @@ class Edge:
 
     def _expire_overdue(self) -> None:
         """Report open decisions as expired whose window is over. Those for which there is no room stay open until there is."""
-        while self._window is not None:
-            before = self._clock() - self._window
+        window = self._window
+        if window is None and self._allocation is not None:
+            window = self._allocation.reward_window
+        while window is not None:
+            before = self._clock() - window
             overdue = [each for each in self._oldest(MOST_ITEMS) if each[1][1] < before]
             for id, opened in overdue:
                 try:

@@ -140,6 +140,8 @@ class Allocation(NamedTuple):
     """Seconds after which the service makes another one."""
     decisions: int
     """The number of decisions that it was made for."""
+    reward_window: float | None = None
+    """That of the experiment."""
 
 
 @dataclass(frozen=True)

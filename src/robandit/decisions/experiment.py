@@ -86,10 +86,11 @@ class _Saved(msgspec.Struct, array_like=True):
 
 
 class GivenAllocation(NamedTuple):
-    """An allocation as it is given to edges, with all its arms."""
+    """An allocation as it is given to edges, with all its arms, and the window of the experiment."""
 
     allocation: Allocation
     arms: tuple[str, ...]
+    reward_window: float | None
 
 
 class LiveExperiment:
@@ -314,7 +315,7 @@ class LiveExperiment:
     def newest_allocation(self) -> GivenAllocation | None:
         """Return the newest allocation, however old."""
         newest = self.edges.newest
-        return None if newest is None else GivenAllocation(newest, self.edges.arms)
+        return None if newest is None else GivenAllocation(newest, self.edges.arms, self.settings.reward_window)
 
     def allocating(self, valid_for: float) -> Callable[[], events.Allocated]:
         """Return a function that computes an allocation for the present state. Any thread may call it.

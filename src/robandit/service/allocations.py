@@ -104,7 +104,7 @@ async def allocation(state: State, request: Request) -> Answer:
     All callers share it until a new one is due: after the time of the parameter for, or if an arm comes or goes, or after a reset.
     """
     valid_for = _seconds(request.query.get("for", "1s"))
-    found, arms = await state.allocations.current(request.parameters[0], valid_for)
+    found, arms, window = await state.allocations.current(request.parameters[0], valid_for)
     tag = b'"%b"' % found.version.encode()
     headers = ((b"etag", tag),)
     if request.known is not None and tag in request.known:
@@ -117,6 +117,7 @@ async def allocation(state: State, request: Request) -> Answer:
         valid_for=found.valid_for,
         made=found.made,
         decisions=found.decisions,
+        reward_window=window,
     )
     return answer(body, headers=headers)
 

@@ -320,6 +320,10 @@ class Allocation(msgspec.Struct, kw_only=True):
     ]
     made: Seconds
     decisions: Annotated[int, Meta(description="The number of decisions that it was made for.")]
+    reward_window: Annotated[
+        float | None,
+        Meta(description="That of the experiment: when an edge reports a decision without a reward as expired."),
+    ]
 
 
 class RefusedObservation(msgspec.Struct, kw_only=True):
