@@ -72,17 +72,16 @@ def _no_warnings():
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.label)
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(steps=steps, minimize=st.booleans())
-def test_a_log_rebuilds_the_bytes(policy, steps, minimize):
+@given(steps=steps, minimize=st.booleans(), cap=st.sampled_from([None, 2.0]))
+def test_a_log_rebuilds_the_bytes(policy, steps, minimize, cap):
     lines = []
-    bandit = rb.Bandit(
-        ARMS, policy, seed=4, minimize=minimize, log=lambda event: lines.append(json.dumps(event.to_dict()))
-    )
+    options = {"seed": 4, "minimize": minimize, "cap": cap}
+    bandit = rb.Bandit(ARMS, policy, **options, log=lambda event: lines.append(json.dumps(event.to_dict())))
     live(bandit, steps[: len(steps) // 2])
     saved, applied = bandit.to_bytes(), len(lines)
     live(bandit, steps[len(steps) // 2 :])
     bandit.add_arm("the last event")  # a pending select() is not an event
-    again = rb.Bandit(ARMS, policy, seed=4, minimize=minimize)
+    again = rb.Bandit(ARMS, policy, **options)
     for line in lines:
         again.apply(json.loads(line))
     assert again.to_bytes() == bandit.to_bytes()

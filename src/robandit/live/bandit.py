@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from robandit import validation
+from robandit.anytime.evidence import Evidence
 from robandit.diagnostics.diagnosis import Diagnosis, KeptRewards, diagnose, drift_warning_text, warning_text
 from robandit.drift.alarm import Alarm
 from robandit.drift.watch import Watch
@@ -74,6 +75,8 @@ from robandit.wording import share
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from robandit.live.standing import Leader, Standing
+
 _SMALLEST, _LARGEST, NOW = loops.SMALLEST_REWARD, loops.LARGEST_REWARD, loops.NOW
 _WEIGHS = "weights a reward by the probability of its choice"
 
@@ -128,6 +131,9 @@ class Bandit:
     guardrails
         Limits on metrics (`robandit.Guardrail`), whose names need not be in ``metrics``. An arm that breaks one is paused, with a
         `robandit.errors.GuardrailWarning`, until `resume_arm`; then it starts anew. The last active arm is never paused.
+    cap
+        Rewards (or costs) are at least 0, and `standing` may say which arm has the better mean of ``min(reward, cap)``, however
+        often it is asked. It cannot be changed later. The policy does not use it. None: rewards have any sign and size.
     log
         A function that is called with each event (`robandit.events`), before the method that caused it returns. See `apply`. It
         runs while the bandit is locked: it may use the bandit, but must not wait for another thread that uses it.
@@ -174,6 +180,7 @@ class Bandit:
         floor: float | Mapping[Arm, float] | None = None,
         metrics: Iterable[str] | None = None,
         guardrails: Iterable[Guardrail] | None = None,
+        cap: float | None = None,
         log: Log | None = None,
         clock: Callable[[], float] = time.time,
         compile: Compile = "background",
@@ -193,6 +200,8 @@ class Bandit:
             max_open = validation.integer(max_open, "max_open", 1)
         if sticky_for is not None:
             sticky_for = validation.positive(sticky_for, "sticky_for", hint="in seconds, or None")
+        if cap is not None:
+            cap = validation.positive(cap, "cap", hint="the size from which on larger rewards count alike, or None")
         if not (log is None or callable(log)):
             raise validation.invalid("log", log, "a function that takes an event, or None")
         if not callable(clock):
@@ -223,6 +232,7 @@ class Bandit:
             unrewarded=[],
             sticky=None if sticky_for is None else Assignments(sticky_for),
             outcomes=Outcomes(measured, rails, len(names)) if measured else None,
+            evidence=None if cap is None else Evidence(cap, len(names)),
         )
         self._use(fields, log, clock, compile)
         if rails:
@@ -251,6 +261,7 @@ class Bandit:
         self._sticky = fields.sticky
         self._outcomes = fields.outcomes
         self._amounts = fields.amounts
+        self._evidence = fields.evidence
         self._pick = fields.pick  # the selected arm, until the next event
         self._among = fields.among  # the arms that it was selected among
         self._asked = fields.asked  # the same of earlier choices since the last event
@@ -281,6 +292,11 @@ class Bandit:
     def minimize(self) -> bool:
         """Whether small rewards are good."""
         return self._minimize
+
+    @property
+    def cap(self) -> float | None:
+        """The cap of this bandit."""
+        return None if self._evidence is None else self._evidence.cap
 
     @property
     def is_broken(self) -> bool:
@@ -467,15 +483,22 @@ class Bandit:
         engine = self._engine
         with self._guard.exclusive():
             self._follow(rule)
-            for i, value in pulls:
-                if value is not None:
-                    self._learn((i, value, NOW, None))
-                    continue
-                engine.prepare("issue")
-                engine.prepare("forget")
-                engine.forget(i, engine.issue(i)[0])
-                self._decisions.expired += 1
-                self._forget_choices()
+            evidence, self._evidence = (
+                self._evidence,
+                None,
+            )  # they come in the order of their ends, not of the decisions
+            try:
+                for i, value in pulls:
+                    if value is not None:
+                        self._learn((i, value, NOW, None))
+                        continue
+                    engine.prepare("issue")
+                    engine.prepare("forget")
+                    engine.forget(i, engine.issue(i)[0])
+                    self._decisions.expired += 1
+                    self._forget_choices()
+            finally:
+                self._evidence = evidence
 
     # --- what the bandit knows ------------------------------------------------------------------------------------------
 
@@ -525,6 +548,42 @@ class Bandit:
         'right-skewed or symmetric'
         """
         return diagnose(self._policy, *self.kept_rewards())
+
+    def leader(self) -> Leader:
+        """Return the arm with the greatest chance to be the best, this chance, and a sentence. See `standing`.
+
+        >>> import robandit as rb
+        >>> bandit = rb.Bandit(["a", "b"], minimize=True)
+        >>> bandit.update_many(["a", "b"] * 50, [9.0, 3.0, 10.0, 2.0] * 25)
+        >>> print(bandit.leader().sentence)
+        b leads: its chance to have the lowest mean is above 99.9 % (this describes 100 kept costs, and is no test).
+        """
+        return self.standing().leader
+
+    def standing(self) -> Standing:
+        """Say how the active arms stand: means with limits, chances to be the best, and what may be claimed at any time.
+
+        Means, limits and chances describe the rewards that are kept (at most 2,048 per arm). They are no test, least of all if they
+        are looked at again and again. Claims need a ``cap``, and hold with probability 0.95 however often they are looked at: that
+        the leading arm has the best mean of ``min(reward, cap)``, and that it wins most pairs. They assume that rewards do not
+        change with time; after an alarm of the detector of changes, they are withdrawn.
+
+        >>> import robandit as rb
+        >>> bandit = rb.Bandit(["a", "b"], minimize=True, cap=30.0)
+        >>> bandit.update_many(["a", "b"] * 50, [9.0, 3.0, 10.0, 2.0] * 25)
+        >>> print(bandit.standing().statement.sentence)
+        b costs less than a (capped at 30), at 95 %, may be looked at any time
+        """
+        return self.assessing()()
+
+    def assessing(self) -> Callable[[], Standing]:
+        """Return a function that computes `standing` for the present state. Any thread may call it."""
+        from robandit.live.standing import standing
+
+        with self._guard.exclusive():
+            kept, minimize, alarms = self.kept_rewards()
+            counted = None if self._evidence is None else self._evidence.counted()
+        return partial(standing, kept, minimize, alarms, counted, has_floor=isinstance(self._policy, Floor))
 
     def kept_rewards(self) -> tuple[list[KeptRewards], bool, tuple[Alarm, ...]]:
         """Return what `diagnose` reads: the recorded rewards of each arm, ``minimize``, and the changes.
@@ -609,6 +668,7 @@ class Bandit:
                 raise InvalidInput(f"{len(positions)} arms but {len(values)} rewards: pass one reward for each arm")
             if self._horizon is not None:
                 self._check_horizon(len(values))
+            self._check_signs("rewards", values)
             warned = [
                 each for i, value in zip(positions, values, strict=True) for each in self._learn((i, value, NOW, None))
             ]
@@ -620,6 +680,9 @@ class Bandit:
         """Learn a reward, and close its decision; return warnings. ``extra`` has other fields of the event ``end``."""
         i, value, mark, decision_id = pull
         engine = self._engine
+        evidence = self._evidence
+        if evidence is not None:
+            evidence.check(value)
         # A sum of tuples takes 40 ns less than (*engine.args, i, ...), which makes a list first.
         try:
             grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, mark)))
@@ -635,6 +698,8 @@ class Bandit:
                 self._amounts.pop(decision_id, None)
         if self._outcomes is not None:
             self._outcomes.resolved(i, decision_id, extra.get("metrics"))
+        if evidence is not None:
+            evidence.observed(i, value) if decision_id is None else evidence.ended(i, decision_id, value)
         fresh = self._fresh[i]
         fresh.append(value)
         warned: Sequence[Warned] = ()
@@ -650,6 +715,16 @@ class Bandit:
 
     _learn_alone = alone(_learn)
 
+    def _checked_value(self, value: Any) -> float:
+        checked = checked_reward(value)
+        return checked if self._evidence is None else self._evidence.check(checked)
+
+    def _check_signs(self, name: str, values: Sequence[float]) -> None:
+        """Raise at the first reward that a bandit with a cap refuses."""
+        if self._evidence is not None:
+            for k, value in enumerate(values):
+                self._evidence.check(value, at(name, k))
+
     def _learn_once(
         self, pull: Pull, extra: Mapping[str, Any] = NOTHING, end: type[Rewarded | Expired] = Rewarded
     ) -> Sequence[Warned]:
@@ -657,6 +732,8 @@ class Bandit:
         decision_id = pull[3]
         if self._sticky is None or decision_id is None or self._sticky.teaches(decision_id):
             return self._learn(pull, extra, end)
+        if self._evidence is not None:
+            self._evidence.ended(pull[0], decision_id, self._evidence.check(pull[1]))
         self._decisions.open.close(decision_id)
         self._sticky.rewarded(decision_id)
         self._amounts.pop(decision_id, None)
@@ -780,6 +857,8 @@ class Bandit:
                 self._assign(decision_id, unit, made)
             if self._outcomes is not None:
                 self._outcomes.decided(i, decision_id)
+            if self._evidence is not None:
+                self._evidence.decided(i, decision_id)
             facts = self._facts(decision_id, made) | {"given": given, "unit": unit}
             self._changed(Decided, **facts)
             return Decided(**facts, asked=asked)
@@ -844,6 +923,8 @@ class Bandit:
         decision_id = self._decisions.add_new(i, mark, propensity, now)
         if self._outcomes is not None:
             self._outcomes.decided(i, decision_id)
+        if self._evidence is not None:
+            self._evidence.decided(i, decision_id)
         if self._log is None and not self._asked:
             self._pick = -1  # the usual case of `_changed`, without a call
         else:
@@ -935,6 +1016,9 @@ class Bandit:
             decision_id = self._checked_open(decision)[2]
             name = self._amounts.checked_part(decision_id, part, value)
             if name is not None:
+                self._check_signs(
+                    "value", [self._amounts.total(decision_id, value)]
+                )  # or no expiry could learn the sum
                 self._amounts.add(decision_id, name, value)
                 self._changed(Added, id=decision_id, part=name, value=value)
 
@@ -955,6 +1039,7 @@ class Bandit:
             if len(set(chosen)) < len(chosen):
                 twice = Counter(chosen).most_common(1)[0][0]
                 raise DecisionError(f"decision {twice!r} is given twice: a decision is rewarded exactly once")
+            self._check_signs("values", [self._amounts.total(d, v) for d, v in zip(chosen, checked, strict=True)])
             warned = [each for d, v in zip(chosen, checked, strict=True) for each in self._reward((d, v, None))]
         _warn(warned)
 
@@ -1015,6 +1100,8 @@ class Bandit:
             return self._learn_once((i, self._amounts.total(decision_id), mark, decision_id), end=Expired)
         if self._sticky is None or self._sticky.expired(decision_id):
             self._engine.forget(i, mark)
+        if self._evidence is not None:
+            self._evidence.ended(i, decision_id, None)
         self._decisions.open.close(decision_id)
         self._decisions.expired += 1
         if self._outcomes is not None:
@@ -1067,6 +1154,8 @@ class Bandit:
         self._record.add_arm()
         if self._outcomes is not None:
             self._outcomes.add_arm()
+        if self._evidence is not None:
+            self._evidence.add_arm()
         self._changed(ArmAdded, arm=name)
 
     def pause_arm(self, arm: Arm) -> None:
@@ -1214,7 +1303,7 @@ class Bandit:
             case Rewarded() | Expired() if event.value is not None:
                 i, mark, decision_id = self._checked_open(event.id)
                 extra = self._measured(event.metrics) if isinstance(event, Rewarded) else NOTHING
-                return partial(self._learn_once, (i, checked_reward(event.value), mark, decision_id), extra)
+                return partial(self._learn_once, (i, self._checked_value(event.value), mark, decision_id), extra)
             case Decided():
                 life, number = self._decisions.checked_new(event.id)
                 self._engine.prepare("issue")
@@ -1223,7 +1312,7 @@ class Bandit:
                     self._check_unit_again(event, made)
                 return partial(self._decide_again, event, made, life, number)
             case Observed():
-                pull = (self._position(event.arm), checked_reward(event.value), NOW, None)
+                pull = (self._position(event.arm), self._checked_value(event.value), NOW, None)
                 return partial(self._learn, pull, self._measured(event.metrics))
             case Added():
                 decision_id = self._checked_open(event.id)[2]
@@ -1264,6 +1353,8 @@ class Bandit:
             self._engine.issue(made.arm)
             if self._outcomes is not None:
                 self._outcomes.decided(made.arm, event.id)
+            if self._evidence is not None:
+                self._evidence.decided(made.arm, event.id)
         self._decisions.add_known(event.id, made, life, number)
         if event.unit is not None and self._sticky is not None:
             if event.repeat:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
+from robandit.anytime.evidence import Evidence, SavedEvidence
 from robandit.errors import CorruptFile, InvalidInput
 from robandit.files import check_format
 from robandit.kernel.lazy import forget_lines
@@ -61,6 +62,7 @@ class _Saved(msgspec.Struct, kw_only=True):
     sticky: SavedAssignments | None = None
     outcomes: SavedOutcomes | None = None
     amounts: dict[str | int, dict[str, float]] = {}
+    evidence: SavedEvidence | None = None
 
 
 class _SavedByVersion1(msgspec.Struct, kw_only=True):
@@ -126,6 +128,7 @@ class Fields:
     sticky: Assignments | None = None
     outcomes: Outcomes | None = None
     amounts: Amounts = field(default_factory=Amounts)
+    evidence: Evidence | None = None
 
 
 def pack(fields: Fields) -> bytes:
@@ -138,6 +141,7 @@ def pack(fields: Fields) -> bytes:
         "record": fields.record.save(),
         "sticky": None if fields.sticky is None else fields.sticky.pack(fields.open),
         "outcomes": None if fields.outcomes is None else fields.outcomes.save(),
+        "evidence": None if fields.evidence is None else fields.evidence.save(),
     }
     # One buffer per thread is used again and again, because fresh memory for megabytes costs more than writing them.
     buffer: bytearray = vars(_thread).setdefault("buffer", bytearray())
@@ -192,7 +196,12 @@ def unpack(data: bytes, source: str) -> Fields:
     outcomes = None if saved.outcomes is None else Outcomes.load(saved.outcomes, len(arms))
     if (saved.outcomes is not None and outcomes is None) or not all(id in decisions for id in saved.amounts):
         raise CorruptFile(f"{source} is damaged: its metrics or amounts do not fit its arms and decisions")
-    checked |= {"sticky": sticky, "outcomes": outcomes, "amounts": Amounts.load(saved.amounts)}
+    evidence = None
+    if saved.evidence is not None:
+        evidence = Evidence.load(saved.evidence, len(arms))
+        if evidence is None or not _waits_for_open(saved.evidence, decisions):
+            raise CorruptFile(f"{source} is damaged: its evidence does not fit its arms and decisions")
+    checked |= {"sticky": sticky, "outcomes": outcomes, "amounts": Amounts.load(saved.amounts), "evidence": evidence}
     return Fields(**msgspec.structs.asdict(saved) | checked)
 
 
@@ -209,6 +218,12 @@ def _fit_together(saved: _Saved, decisions: OpenDecisions) -> bool:
         and all(choice and all(0 <= arm < count for arm in choice) for choice in choices)
         and all(_known(decision_id, saved.issued) for decision_id in decisions)
     )
+
+
+def _waits_for_open(evidence: SavedEvidence, decisions: OpenDecisions) -> bool:
+    """Return whether each decision that rewards wait for is open."""
+    ids = [(arm, id) for arm, rows in enumerate(evidence.waiting) for is_open, id in rows if is_open]
+    return all(type(id) in (str, int) and (decisions.facts(id) or (-1,))[0] == arm for arm, id in ids)
 
 
 def _unrewarded_fit(unrewarded: list[int], arms: int) -> bool:
