@@ -462,7 +462,7 @@ class Bandit:
             if not self._accepts_updates:
                 hint = "let each decision ask the bandit, or use another policy"
                 fact = _WEIGHS if self._policy.weighted else "counts the decisions that it was made for"
-                raise NotApplicable(f"{self._policy.label} {fact}, so it has no allocation: {hint}")
+                raise NotApplicable(f"{self._policy.name} {fact}, so it has no allocation: {hint}")
             active = [i for i, state in enumerate(self._states) if state == ACTIVE]
             if not active:
                 raise UnavailableArm(f"no arm is active: {self._listed_states()}; resume or add one")
