@@ -143,7 +143,7 @@ def postgres():
 
 @pytest.fixture
 def postgres_url(postgres):
-    """The URL of a new, empty database."""
-    url = postgres.create_database()
+    """The URL of an empty database."""
+    url = postgres.borrowed_database()
     yield url
-    postgres.drop_database(url)
+    postgres.give_back(url)
