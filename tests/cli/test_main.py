@@ -45,7 +45,6 @@ def test_other_errors_of_the_system_are_not_taken_for_a_full_disk(monkeypatch):
             ["diagnose", "x.csv", "--where", "ok = true", "--where", "size < 5"],
             '--where is given twice: join the conditions with and, as in --where "ok = true and size < 5"',
         ),
-        (["estimators", "x.csv", "--where", "a = 1", "--where", "b = 2"], "--where is given twice: join the"),
         (["diagnose", "x.csv", "--arm", "a", "--arm", "b"], "--arm is given twice: omit one"),
     ],
 )

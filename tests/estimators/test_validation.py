@@ -22,7 +22,6 @@ EVERY = {
     "catoni_mean": lambda x, **k: est.catoni_mean(x, v=1.0, delta=0.1, **k),
     "catoni_root": lambda x, **k: est.catoni_root(x, 1.0, **k),
     "infinite_variance_catoni": lambda x, **k: est.infinite_variance_catoni(x, eps=0.9, v=1.0, delta=0.1, **k),
-    "lepskii_catoni": lambda x, **k: est.lepskii_catoni(x, eps=0.9, delta=0.1, **k),
     "p_robust_mean": lambda x, **k: est.p_robust_mean(x, p=1.5, c=1.0, **k),
     "sample_mean": lambda x, **k: est.sample_mean(x, **k),
 }
@@ -101,7 +100,6 @@ def test_delta():
     rejected(message, lambda d: est.median_of_means_width(9, eps=1, v=1, delta=d), BAD_PROBABILITIES)
     rejected(message, lambda d: est.catoni_mean(X, v=1, delta=d), BAD_PROBABILITIES)
     rejected(message, lambda d: est.infinite_variance_catoni(X, eps=1, v=1, delta=d), BAD_PROBABILITIES)
-    rejected(message, lambda d: est.lepskii_catoni(X, eps=1, delta=d), BAD_PROBABILITIES)
     rejected(message, lambda d: est.p_robust_mean(X, p=2, c=1, u=1, delta=d), BAD_PROBABILITIES[:-1])
     rejected(message, lambda d: est.sample_mean(X, v=1, delta=d), BAD_PROBABILITIES[:-1])
 
@@ -129,7 +127,6 @@ def test_orders():
     rejected(message, lambda e: est.truncated_mean(X, eps=e, u=1, delta=0.1), BAD_EPS)
     rejected(message, lambda e: est.median_of_means(X, eps=e, v=1, delta=0.1), BAD_EPS)
     rejected(message, lambda e: est.infinite_variance_catoni(X, eps=e, v=1, delta=0.1), BAD_EPS)
-    rejected(message, lambda e: est.lepskii_catoni(X, eps=e, delta=0.1), BAD_EPS)
     rejected("p = .* must be a finite number > 1 and <= 2", est.b_p, [1, 0.5, 2.1, math.nan, "2", True])
     rejected(
         "p = .* must be a finite number > 1 and <= 2", lambda p: est.p_robust_mean(X, p=p, c=1), [1, 2.1, math.nan]
@@ -147,16 +144,6 @@ def test_choices():
         "seed = .* must be an integer >= 0, or None",
         lambda s: est.adaptive_trimmed_mean(X, delta=0.1, seed=s),
         [-1, 1.5, "1", True],
-    )
-    rejected(
-        "range_factor = .* must be a finite number > 1",
-        lambda f: est.lepskii_catoni(X, eps=1, delta=0.1, range_factor=f),
-        [1, 0.5, math.inf, math.nan, "2", True],
-    )
-    rejected(
-        "ratio = .* must be a finite number > 1",
-        lambda f: est.lepskii_catoni(X, eps=1, delta=0.1, ratio=f),
-        [1, math.nan],
     )
 
 
@@ -238,8 +225,6 @@ def test_too_few_values():
     assert est.infinite_variance_catoni(X[:15], eps=1, v=1, delta=0.05).n == 15
     with pytest.raises(InvalidInput, match=r"needs .* \(tau0 = 1/eps needs 15\)"):
         est.infinite_variance_catoni(X[:20], eps=1, v=1, delta=0.05, tau0=0.1)
-    with pytest.raises(InvalidInput, match="all values of a sample are zero"):
-        est.lepskii_catoni(np.zeros(100), eps=1, delta=0.1)
 
 
 def test_too_large():

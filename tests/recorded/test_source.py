@@ -367,7 +367,6 @@ def test_an_empty_column_of_propensities_is_ignored(tmp_path: Path, value: float
     for source in (frame, frame.lazy(), *write(frame, tmp_path)):
         records = open_records(source)
         assert records.propensity == (None if value is None else "propensity")
-        assert open_records(source, one_arm="all").propensity == records.propensity
         with pytest.raises(InvalidInput, match="the propensity is"):
             open_records(source, propensity="propensity").log()
         if value is None:

@@ -31,7 +31,6 @@ def application() -> cyclopts.App:
     from robandit.cli.completion import completion
     from robandit.cli.diagnose import diagnose
     from robandit.cli.doctor import doctor
-    from robandit.cli.estimators import estimators
     from robandit.cli.migrate_store import migrate_store
     from robandit.cli.plan import plan
     from robandit.cli.policies import policies
@@ -52,7 +51,6 @@ def application() -> cyclopts.App:
     for single in (
         compare,
         diagnose,
-        estimators,
         replay,
         run,
         plan,

@@ -54,7 +54,6 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
         result = study(recorded, lambda *_: advance(None), table=paired, log=known)
     remarks = [] if recorded.filtered is None else [f"{recorded.filtered}."]
     remarks += [log] if isinstance(log, str) else reading.time_hint(records, "test for changes with time")
-    remarks += records.dropping([each.arm for each in result.resolution.left_out], recorded.notes)
     if records.propensity is not None:
         remarks.append(f"The column {records.propensity!r} is not used here; robandit replay uses it as weights.")
     write_study(result, out, command=command, remarks=remarks)

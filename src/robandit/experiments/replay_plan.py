@@ -124,7 +124,7 @@ def replayed(
     possible += ["rejection"] if log is not None else []
     chosen_modes = modes or possible
     cautions, drift = _first_notes(records, recorded, table, whole_log, rows, chosen_modes)
-    cautions += _without(few, records, recorded)
+    cautions += _without(few, recorded)
     notes = [_read(records, recorded), *([] if modes else _left_out(records, table, drift))]
     played = []
     references = _References(records, samples, table, log, few)
@@ -263,14 +263,14 @@ def _read(records: Records, samples: Samples) -> str:
     return f"{note}."
 
 
-def _without(few: Sequence[str], records: Records, recorded: Samples) -> list[str]:
+def _without(few: Sequence[str], recorded: Samples) -> list[str]:
     """Return cautions about the arms that are not played, because they have too few rows."""
     if not few:
         return []
     them = "it" if len(few) == 1 else "them"
     note = f"No policy plays {them}, and all totals and regrets are without {them}."
     named = omission({arm: recorded.counts[arm] for arm in few})
-    return [f"{named} {note}", *records.dropping(few, recorded.notes)]
+    return [f"{named} {note}"]
 
 
 def _left_out(records: Records, table: MaybeTable, drift: Drift | None) -> list[str]:

@@ -192,26 +192,23 @@ class Pass:
         """Return the fault of a row, and a hint that a message gives only once."""
         import polars as pl
 
-        noun = self._records.noun
-        if not row["arm"] and self._records.arm != self._records.reward:
+        if not row["arm"]:
             return "the arm is missing", ""
         if not math.isfinite(reward):
-            return _not_a_number("reward", row, reward, noun)
+            return _not_a_number("reward", row, reward)
         if abs(reward) > LARGEST_REWARD:
-            return (
-                f"the {noun} {reward:g} is beyond +-{LARGEST_REWARD:g}",
-                f", too large to square; scale all {noun}s down",
-            )
+            hint = ", too large to square; scale all rewards down"
+            return f"the reward {reward:g} is beyond +-{LARGEST_REWARD:g}", hint
         if not playable(reward):
-            hint = f", too small to square; scale all {noun}s up, or write 0"
+            hint = ", too small to square; scale all rewards up, or write 0"
             written = str(row.get("reward text") or f"{reward:g}").strip()[:40]
-            return f"the {noun} {written} is smaller than {SMALLEST_REWARD:g}", hint
+            return f"the reward {written} is smaller than {SMALLEST_REWARD:g}", hint
         if "time" in row and (row["time"] is None or row["time"] != row["time"] or not str(row["time"]).strip()):
             return "the time is missing", ""
         if self._skips_times and self.clock.read(pl.Series([row["time"]])).is_null().item():
             return self.clock.fault(row["time"])
         if not math.isfinite(chance):
-            return _not_a_number("propensity", row, chance, "propensity")
+            return _not_a_number("propensity", row, chance)
         if not 0.0 < chance <= 1.0:
             return f"the propensity {chance:g} must be > 0 and <= 1", ""
         return "the row cannot be read", ""
@@ -226,10 +223,7 @@ class Pass:
         numbers = self._reader.locate(suspects) if suspects else {}
         self.negative_rows = [numbers.get(row, (row + 1, False))[0] for row in self._negative]
         blank = {row for row in self._empty if numbers.get(row, (0, False))[1]}
-        noun, option = self._records.noun, self._records.option
-        alone = self._records.arm == self._records.reward  # see `OneArm`
-        missing = f"the {noun} is missing" if alone else f"the arm and the {noun} are missing"
-        empty = [(row, (missing, "")) for row in self._empty if row not in blank]
+        empty = [(row, ("the arm and the reward are missing", "")) for row in self._empty if row not in blank]
         rows = self._fitting - len(blank)
         if self._where is not None:
             self.filtered = Filtered(self._where.text, rows, self._dropped)
@@ -247,16 +241,15 @@ class Pass:
         self.bad = BadRows(count, tuple(examples), self._reader.unit, tuple(lost))
         if not rows:
             raise InvalidInput(f"{self._source} has the columns {self._columns} but no rows: it must have at least one")
-        needs = f"a finite number in {self._records.reward!r}" if alone else f"an arm and a finite number as its {noun}"
+        needs = "Each row needs an arm and a finite number as its reward"
         if not self.n.any():
-            way_out = f"name another with {option}" if alone else f"name others with arm= (--arm) and {option}"
             raise InvalidInput(
-                f"{self._source} has no good row: {self.bad}. Each row needs {needs}. The columns "
-                f"are {self._columns}; {way_out}"
+                f"{self._source} has no good row: {self.bad}. {needs}. The columns "
+                f"are {self._columns}; name others with arm= (--arm) and reward= (--reward)"
             )
         if count and not self._records.skip_bad:
             raise InvalidInput(
-                f"{self._source} has {self.bad} (of {rows:,}). Each row needs {needs}: correct "
+                f"{self._source} has {self.bad} (of {rows:,}). {needs}: correct "
                 "them, or skip them with skip_bad=True (--skip-bad)"
             )
 
@@ -267,16 +260,16 @@ def _empty(frame: pl.DataFrame) -> NDArray[np.bool_]:
     return (frame["arm"].is_null() & reward.is_null()).to_numpy()
 
 
-def _not_a_number(role: str, row: Mapping[str, Any], number: float, noun: str) -> tuple[str, str]:
+def _not_a_number(role: str, row: Mapping[str, Any], number: float) -> tuple[str, str]:
     value = row.get(f"{role} text", row[role])
     text = "" if value is None else str(value).strip()
     if not text:
-        return f"the {noun} is missing", ""
+        return f"the {role} is missing", ""
     if math.isinf(number):
-        return f"the {noun} {text[:40]} is infinite", ""
+        return f"the {role} {text[:40]} is infinite", ""
     if text.lower().lstrip("+-") == "nan":
-        return f"the {noun} is NaN", ""
-    return f"the {noun} {text[:40]!r} is not a number", _hint(text)
+        return f"the {role} is NaN", ""
+    return f"the {role} {text[:40]!r} is not a number", _hint(text)
 
 
 def _hint(text: str) -> str:

@@ -73,28 +73,6 @@ class TextReader(Reader):
         return opened(self._path, self._compression, self.source)
 
 
-class OneArm(Reader):
-    """A reader whose rows all have the same arm, except that rows without a reward have none."""
-
-    def __init__(self, inner: Reader, arm: str) -> None:
-        self._inner = inner
-        self._arm = arm
-        self.source, self.columns, self.repeated = inner.source, inner.columns, inner.repeated
-        self.rows, self.unit = inner.rows, inner.unit
-
-    def batches(self, roles: Mapping[str, str]) -> Iterator[pl.DataFrame]:
-        import polars as pl
-
-        for frame in self._inner.batches({**roles, "arm": roles["reward"]}):
-            yield frame.with_columns(pl.when(pl.col("arm").is_not_null()).then(pl.lit(self._arm)).alias("arm"))
-
-    def locate(self, rows: Sequence[int]) -> dict[int, tuple[int, bool]]:
-        return self._inner.locate(rows)
-
-    def first_rows(self) -> pl.DataFrame:
-        return self._inner.first_rows()
-
-
 @contextmanager
 def opened(path: Path, compression: str | None, source: str) -> Iterator[IO[bytes]]:
     """Open a file, and decompress its content."""

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robandit.errors import InvalidInput, formatted
+from robandit.errors import InvalidInput
 from robandit.kernel.types import Floats, Ints
 from robandit.recorded.cleaning import Pass, Progress
 from robandit.recorded.columns import times_of
 from robandit.recorded.gather import Codes, Lowest, Sample, Sums
-from robandit.recorded.notes import dropping, name_questions, negative_costs
+from robandit.recorded.notes import name_questions, negative_costs
 from robandit.recorded.reader import Reader
 from robandit.recorded.summary import EXTREMES, ArmRecord, BadRows, Recorded
 from robandit.recorded.times import Clock, looks_like_time
 from robandit.recorded.where import Condition, Filtered
 from robandit.validation import flag, integer
-from robandit.wording import counted, listed
+from robandit.wording import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -135,14 +135,11 @@ class Records:
         self.minimize = minimize
         self.skip_bad = skip_bad
         self.where = where
-        self._condition = None if where is None else where.text
         self.join_names = join_names
         self.arm = roles["arm"]
         self.reward = roles["reward"]
         self.time = roles.get("time")
         self.propensity = roles.get("propensity")
-        # What messages call a reward, and the option that names its column.
-        self.noun, self.option = "reward", "reward= (--reward)"
 
     def __repr__(self) -> str:
         role = "cost" if self.minimize else "reward"
@@ -258,25 +255,12 @@ class Records:
         for frame in self._reader.batches(roles | ({} if self.where is None else self.where.roles())):
             yield times_of(frame if self.where is None else frame.filter(self.where.fits(frame)))
 
-    def dropping(self, arms: Sequence[str], notes: Sequence[str] = ()) -> list[str]:
-        """Return a line with the option --where that drops arms with too few values, unless ``notes`` have this option."""
-        option = (
-            "" if self.join_names else dropping(arms, self.arm, self._condition)
-        )  # an arm with joined names has several
-        if not option or any(option in note for note in notes):
-            return []
-        named = listed([formatted(arm) for arm in arms], 5)
-        return [f"To drop {named}, which {'has' if len(arms) == 1 else 'have'} too few values: {option}"]
-
     def _notes(self, rows: Pass) -> tuple[str, ...]:
         """Return the questions about the rows of a pass."""
         counts = {arm: n for arm, n in zip(rows.arms, rows.n.tolist(), strict=True) if n}
         negative = dict(zip(rows.arms, rows.negative.tolist(), strict=False))
         place = rows.negative_rows, self._reader.unit
-        return (
-            *name_questions(counts, self.arm, self._condition),
-            *negative_costs(negative, int(rows.n.sum()), *place, self.reward, self._condition),
-        )
+        return *name_questions(counts, self.arm), *negative_costs(negative, int(rows.n.sum()), *place)
 
     def _load(self, roles: Sequence[str], progress: Progress | None) -> _Rows:
         """Load all rows into memory, in the order of the file; arms are sorted by name."""

@@ -19,7 +19,7 @@ from robandit.hints import close, question
 from robandit.recorded.csv_table import CsvReader
 from robandit.recorded.frames import read_frame, read_parquet
 from robandit.recorded.json_lines import JsonReader
-from robandit.recorded.reader import OneArm, Reader, opened
+from robandit.recorded.reader import Reader, opened
 from robandit.recorded.records import Records
 from robandit.recorded.where import parse_condition
 from robandit.validation import choice, flag, text
@@ -63,7 +63,6 @@ def open_records(
     where: str | None = None,
     join_names: bool = False,
     delimiter: str | None = None,
-    one_arm: str | None = None,
 ) -> Records:
     """Open a table with one recorded reward per row. Only its first lines are read.
 
@@ -88,8 +87,7 @@ def open_records(
     delimiter
         The character that separates the fields of a CSV file. The default is a comma (a tab in .tsv files), or ";", tab or "|" if
         the header contains it.
-    one_arm
-        Read all rows as the rewards of one arm of this name. The table needs no column of arms.
+
     Examples
     --------
     >>> import polars as pl
@@ -104,22 +102,16 @@ def open_records(
     delimiter = None if delimiter is None else text(delimiter, "delimiter", "a string, or None", owner="open_records")
     skip_bad = flag(skip_bad, "skip_bad", owner="open_records")
     join_names = flag(join_names, "join_names", owner="open_records")
-    if one_arm is not None and names.pop("arm") is not None:
-        raise InvalidInput(
-            f"arm = {formatted(arm)} and one_arm = {formatted(one_arm)}: give one of them", parameter="arm"
-        )
     minimize = flag(minimize, "minimize", owner="open_records")
 
     def records(reader: Reader) -> Records:
-        roles = _roles(reader, names, {} if one_arm is None else {"reward": "--column"})
+        roles = _roles(reader, names)
         condition = None if where is None else parse_condition(where, reader.columns, reader.source)
         for name in () if condition is None else condition.columns:
             if name in reader.repeated:
                 raise InvalidInput(f"{reader.source} has several columns named {name!r}: rename all but one of them")
         if names["propensity"] is None and "propensity" in roles and _has_no_propensity(reader, roles):
             del roles["propensity"]
-        if one_arm is not None:
-            reader, roles["arm"] = OneArm(reader, one_arm), roles["reward"]
         return Records(reader, roles, skip_bad, minimize, condition, join_names)
 
     def read_file(file: Path, source: str) -> Records:
@@ -229,11 +221,8 @@ def _read_file(path: Path, source: str, delimiter: str | None, columns: Sequence
     return CsvReader(path, source, compression, delimiter, columns)
 
 
-def _roles(reader: Reader, names: Mapping[str, str | None], options: Mapping[str, str]) -> dict[str, str]:
-    """Return a dictionary from roles to columns. Named columns, the arm and the reward must exist.
-
-    ``options`` are those of the command line whose names are not those of the roles.
-    """
+def _roles(reader: Reader, names: Mapping[str, str | None]) -> dict[str, str]:
+    """Return a dictionary from roles to columns. Named columns, the arm and the reward must exist."""
     roles: dict[str, str] = {}
     for role, name in names.items():
         column = role if name is None else name
@@ -246,7 +235,7 @@ def _roles(reader: Reader, names: Mapping[str, str | None], options: Mapping[str
             hint = question([repr(each) for each in close(column, reader.columns)])
             raise InvalidInput(
                 f"{reader.source} has no column {formatted(column)}{hint}: its columns are {columns}. "
-                f"Name the column of the {role} with {role}= ({options.get(role, '--' + role)}){_header_hint(reader.columns)}",
+                f"Name the column of the {role} with {role}= (--{role}){_header_hint(reader.columns)}",
                 parameter=role,
                 value=name,
                 rule="a column of the table",
@@ -263,7 +252,7 @@ def _has_no_propensity(reader: Reader, roles: Mapping[str, str]) -> bool:
     """Return whether the propensity is missing in all rows, as in the log of a policy without random choices."""
     if _has_values(reader.first_rows()[roles["propensity"]]):
         return False  # without reading all rows
-    needed = {"arm": roles.get("arm", roles["reward"]), "propensity": roles["propensity"]}
+    needed = {"arm": roles["arm"], "propensity": roles["propensity"]}
     batches = reader.batches(needed)
     return not any(
         _has_values(batch["propensity text" if "propensity text" in batch else "propensity"]) for batch in batches

@@ -21,7 +21,7 @@ from robandit.wording import counted, listed
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Condition", "Filtered", "parse_condition", "quoted_column"]
+__all__ = ["Condition", "Filtered", "parse_condition"]
 
 LONGEST = 2_000  # characters of a condition
 ROUNDED = 2**53  # floats round integers from here on
@@ -124,16 +124,6 @@ def parse_condition(text: Any, columns: Sequence[str], source: str) -> Condition
     except pl.exceptions.PolarsError as error:
         raise _refused(text, _first_line(error), f"write for example {EXAMPLE}") from None
     return Condition(text, expression, kinds)
-
-
-def quoted_column(name: str) -> str:
-    """Return a column as a condition names it: in quotes, unless it is a plain word.
-
-    >>> quoted_column("model"), quoted_column("date"), quoted_column("time in s")
-    ('model', '"date"', '"time in s"')
-    """
-    plain = re.fullmatch(r"[^\W\d]\w*", name) and name.lower() not in WORDS | TYPES
-    return name if plain else _quoted(name)
 
 
 def _quoted(column: str) -> str:
