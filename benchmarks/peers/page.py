@@ -31,14 +31,11 @@ LONGEST = max(heavy.HORIZONS)
 NOTES = {
     "robandit": "Rewards are checked, counted and recorded. `simulate` records the regret at about 50 checkpoints.",
     "python": "Lists, no checks, no library.",
-    "pymab": "Compiled backend. `Experiment` stores every action and reward, and draws rewards for the chosen arm only "
-    '(`reward_coupling="independent"`).',
+    "pymab": 'Compiled backend; `Experiment` with `reward_coupling="independent"` stores every action and reward.',
     "river": "`UCB(delta=1)`. `bandit.evaluate` runs on river's own testbed with ten Gaussian arms, without Gymnasium's wrappers.",
     "smpybandits": "`UCB` breaks ties at random. `Evaluator` runs with `moreAccurate=False`, so that it stores less.",
-    "coba": "`BanditUCBLearner` is UCB1-Tuned; coba has no plain UCB1. `SequentialCB` on a `LambdaSimulation` draws a reward for "
-    "all ten arms in each round.",
-    "mabwiser": "`UCB1(alpha=1)`, made for batches: one `partial_fit` per reward is its slowest use. The table omits its "
-    "`Simulator`, which learns from the decisions of a log.",
+    "coba": "It has no plain UCB1. `SequentialCB` on a `LambdaSimulation` draws a reward for all ten arms in each round.",
+    "mabwiser": "`UCB1(alpha=1)`, one `partial_fit` per reward, its slowest use. Its `Simulator` replays a log.",
 }
 
 
