@@ -23,7 +23,7 @@ LOWEST = -0.5
 SHAPES = 96
 STEP, REACH = 0.5, 13  # the grid of log sigma in standard errors: its step, and the steps to each side
 NEGLIGIBLE = 30.0  # shapes whose best likelihood is smaller than the largest one by exp of this are left out
-BISECTIONS = 40
+BISECTIONS = 22  # of 12 units of log sigma: to 3e-6
 STRAIGHT = 1e-6  # nearer to 0, a shape counts as 0: the exponential law
 
 

@@ -75,6 +75,7 @@ from robandit.wording import share
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from robandit.anytime.evidence import Counted
     from robandit.live.standing import Leader, Standing
 
 _SMALLEST, _LARGEST, NOW = loops.SMALLEST_REWARD, loops.LARGEST_REWARD, loops.NOW
@@ -574,16 +575,16 @@ class Bandit:
         >>> print(bandit.standing().statement.sentence)
         b costs less than a (capped at 30), at 95 %, may be looked at any time
         """
-        return self.assessing()()
-
-    def assessing(self) -> Callable[[], Standing]:
-        """Return a function that computes `standing` for the present state. Any thread may call it."""
         from robandit.live.standing import standing
 
         with self._guard.exclusive():
-            kept, minimize, alarms = self.kept_rewards()
-            counted = None if self._evidence is None else self._evidence.counted()
-        return partial(standing, kept, minimize, alarms, counted, has_floor=isinstance(self._policy, Floor))
+            known, counted = self.kept_rewards(), self.counted()
+        return standing(*known[:3], counted, self._policy)
+
+    def counted(self) -> Counted | None:
+        """Return a copy of the evidence for claims; None without a cap."""
+        with self._guard.exclusive():
+            return None if self._evidence is None else self._evidence.counted()
 
     def kept_rewards(self) -> tuple[list[KeptRewards], bool, tuple[Alarm, ...]]:
         """Return what `diagnose` reads: the recorded rewards of each arm, ``minimize``, and the changes.

@@ -25,13 +25,15 @@ from robandit.anytime.capped import EDGES, log_lower
 from robandit.anytime.evidence import Counted
 from robandit.diagnostics.diagnosis import KeptRewards
 from robandit.diagnostics.profile import Profile
-from robandit.diagnostics.study import trimmed
+from robandit.diagnostics.study import Mean, trimmed
 from robandit.diagnostics.words import words
 from robandit.drift.alarm import Alarm
 from robandit.errors import formatted
 from robandit.evaluation.cells import cell_mean
 from robandit.kernel.types import Floats
 from robandit.live.arms import ACTIVE
+from robandit.policies.base import Policy
+from robandit.policies.floor.floor import Floor
 from robandit.wording import compact, counted, listed, visible
 
 ALPHA = 0.05
@@ -103,21 +105,22 @@ def standing(
     minimize: bool,
     alarms: Sequence[Alarm],
     evidence: Counted | None,
-    *,
-    has_floor: bool,
+    policy: Policy,
+    means: Sequence[Mean] | None = None,
 ) -> Standing:
-    """Return how the arms stand. The arguments are copies of what a bandit knows."""
+    """Return how the arms stand. The arguments are copies of what a bandit knows, and the trimmed means, if they are known."""
     active = [i for i, each in enumerate(kept) if each.state == ACTIVE]
     chances = _chances(kept, active, minimize)
-    means = [trimmed(Profile(each.sample, minimize)) if len(each.sample) else None for each in kept]
+    if means is None:
+        means = [trimmed(Profile(each.sample, minimize)) for each in kept]
     arms = tuple(
         ArmStanding(
             arm=each.arm,
             state=each.state,
             pulls=each.received,
-            mean=math.nan if mean is None else mean.value,
-            low=-math.inf if mean is None else mean.low,
-            high=math.inf if mean is None else mean.high,
+            mean=mean.value,
+            low=mean.low,
+            high=mean.high,
             chance=chance,
         )
         for each, mean, chance in zip(kept, means, chances, strict=True)
@@ -126,7 +129,7 @@ def standing(
     if evidence is not None:
         claims = _Claims([each.arm for each in kept], active, minimize, evidence)
         withdrawn = _withdrawn([kept[i].arm for i in active], alarms)
-        statement = withdrawn or claims.on_means(has_floor)
+        statement = withdrawn or claims.on_means(isinstance(policy, Floor))
         pairs = withdrawn or claims.on_pairs()
     leader = _leader(kept, active, chances, minimize, statement)
     return Standing(
