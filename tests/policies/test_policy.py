@@ -376,7 +376,7 @@ def test_an_integer_of_thousands_of_digits_is_rejected():
 # Every column of every policy is in one of these two sets.
 SIGNED = {"mean", "quantile", "index"}
 UNSIGNED = {"probability", "reach", "scale", "share_saturated", "share_trimmed", "stored", "threshold", "variance"}
-UNSIGNED |= {"divergence"}
+UNSIGNED |= {"divergence", "width"}
 
 
 def test_every_column_has_a_deliberate_sign():

@@ -43,7 +43,7 @@ PARAMETERS = {
 }
 """Names of parameters and options in other libraries, and ours with the same meaning."""
 
-_UNRELATED = frozenset({"linearucb", "linucb", "maximize"})
+_UNRELATED = frozenset({"maximize"})
 """Words that resemble ours, and mean another thing or the opposite."""
 
 CHOOSE = ("choose", "predict", "pull")

@@ -22,7 +22,7 @@ FIRST = 100
 """Values of a number that decide its scale."""
 MOST_COLUMNS = 64
 """Columns of all features, without the intercept."""
-FARTHEST = 1e6  # scaled numbers beyond it would leave no digits for the others
+FARTHEST = 1e4  # scaled numbers beyond it would leave too few digits for the others
 
 
 class Scale(NamedTuple):

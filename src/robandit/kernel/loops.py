@@ -152,6 +152,73 @@ def play_late(
     return t
 
 
+def play_contexts(
+    select: Hook,
+    take: Hook,
+    update: Hook,
+    full: Hook,
+    see: Hook,
+    p: Any,
+    s: Any,
+    rows: Any,
+    checkpoints: Ints,
+    regret: Floats,
+    pulls: Ints,
+    rejected: Floats,
+    late: Any,
+    t: int,
+    stop: int,
+) -> int:
+    """Do what `play_late` does, with the rows of a problem with contexts (`robandit.problems.contextual.Rows`).
+
+    ``see(s, x)`` gives a policy the features of a decision, before the decision and before its reward. ``rejected[1]`` holds the
+    regret so far between calls.
+    """
+    j = 0
+    while j < checkpoints.shape[0] and checkpoints[j] <= t:
+        j += 1
+    one = s.unrewarded[s.unrewarded.shape[0] - 1]
+    while t < stop or late.due[late.learned[0]] <= t:
+        learns = late.due[late.learned[0]] <= t
+        i = late.order[late.learned[0]] if learns else t
+        see(s, rows.x[i])
+        if full(p, s):
+            return t
+        if learns:
+            late.learned[0] += 1
+            s.unrewarded[late.arms[i]] -= one
+            update(p, s, late.arms[i], rows.rewards[i, late.arms[i]], late.marks[i])
+            continue
+        arm = int(select(p, s))
+        if arm < 0 or arm >= pulls.shape[0]:
+            rejected[0] = 1.0
+            rejected[1] = arm
+            return t
+        late.marks[t] = take(p, s, arm)
+        s.unrewarded[arm] += one
+        late.arms[t] = arm
+        best = rows.means[t, 0]
+        for k in range(1, pulls.shape[0]):
+            best = max(best, rows.means[t, k])
+        rejected[1] += best - rows.means[t, arm]
+        pulls[arm] += 1
+        t += 1
+        if j < checkpoints.shape[0] and checkpoints[j] == t:
+            regret[j] = rejected[1]
+            j += 1
+    return t
+
+
+def see_features(s: Any, x: Floats) -> None:
+    """Give the features of a decision to a policy that uses them."""
+    for i in range(x.shape[0]):
+        s.x[i] = x[i]
+
+
+def see_nothing(s: Any, x: Floats) -> None:
+    """Keep the features from a policy that does not use them."""
+
+
 def playable(rewards: Any) -> Any:
     """Return whether policies can learn from a reward, or from each reward of an array. NaN is not playable.
 
@@ -226,3 +293,47 @@ def never_full(p: Any, s: Any) -> bool:
 def without_mark(update: Hook, p: Any, s: Any, arm: int, reward: float, mark: float) -> None:
     """Adapt an ``update(p, s, arm, reward)`` to callers that pass a mark."""
     update(p, s, arm, reward)
+
+
+# --- hooks that take the features x of a decision: they are in the state ----------------------------------------------
+
+
+def select_at(select: Hook, p: Any, s: Any) -> int:
+    """Adapt a ``select(p, s, x)``."""
+    return int(select(p, s, s.x))
+
+
+def update_at(update: Hook, p: Any, s: Any, arm: int, reward: float, mark: float) -> None:
+    """Adapt an ``update(p, s, arm, x, reward)``."""
+    update(p, s, arm, s.x, reward)
+
+
+def take_at(take: Hook, p: Any, s: Any, arm: int) -> float:
+    """Adapt a ``take(p, s, arm, x)``."""
+    return float(take(p, s, arm, s.x))
+
+
+def expire_at(expire: Hook, p: Any, s: Any, arm: int, mark: float) -> None:
+    """Adapt an ``expire(p, s, arm, x, mark)``."""
+    expire(p, s, arm, s.x, mark)
+
+
+def chance_at(chance: Hook, p: Any, s: Any, arm: int) -> float:
+    """Adapt a ``chance(p, s, arm, x)``."""
+    return float(chance(p, s, arm, s.x))
+
+
+def estimate_at(estimate: Hook, p: Any, s: Any, arm: int, out: Floats) -> None:
+    """Adapt an ``estimate(p, s, arm, x, out)``."""
+    estimate(p, s, arm, s.x, out)
+
+
+AT_X: dict[str, Hook] = {
+    "select": select_at,
+    "update": update_at,
+    "take": take_at,
+    "expire": expire_at,
+    "chance": chance_at,
+    "estimate": estimate_at,
+}
+"""The adapter of each hook that has a parameter ``x``."""

@@ -19,6 +19,14 @@ from robandit.policies.drift.probing import Probing as Probing
 from robandit.policies.drift.restarting import Restarting as Restarting
 from robandit.policies.floor.floor import Floor as Floor
 from robandit.policies.klinf.klinf_ucb import KLinfUCB as KLinfUCB
+from robandit.policies.linear.ada_clip import AdaClipTS as AdaClipTS
+from robandit.policies.linear.ada_clip import AdaClipUCB as AdaClipUCB
+from robandit.policies.linear.heavy_oful import HeavyOFUL as HeavyOFUL
+from robandit.policies.linear.hvt_ucb import HvtUCB as HvtUCB
+from robandit.policies.linear.lin_epsilon_greedy import LinEpsilonGreedy as LinEpsilonGreedy
+from robandit.policies.linear.lin_ts import LinStudentTS as LinStudentTS
+from robandit.policies.linear.lin_ts import LinTS as LinTS
+from robandit.policies.linear.lin_ucb import LinUCB as LinUCB
 from robandit.policies.p_robust.ape2 import APE2 as APE2
 from robandit.policies.p_robust.mr_ape import MRAPE as MRAPE
 from robandit.policies.p_robust.mr_ucb import MRUCB as MRUCB

@@ -11,6 +11,8 @@ constants. They may not allocate. A live bandit checks their array indices; the 
 - ``s.unrewarded``: the pulls of each arm without a reward, because it is still to come or will never come, which `Policy.start`
   also adds. A policy that counts them does not pull an arm again and again before its first reward. Index policies do so without
   further code. Its last entry is 1, or 0 while a log of Robandit 0.2 is replayed, whose rule did not count them;
+- ``x``: a policy whose hooks have a parameter ``x`` after ``s`` or ``arm``, such as ``select(p, s, x)`` and ``update(p, s, arm, x,
+  reward)``, gets the features of the decision there. Its state has a field ``x``, which is filled in before each hook is called;
 - ``about``: `Facts`, for the table of policies. A parameter named in ``knows`` may be None until `Policy.informed_by` fills it in.
   The policy cannot play before. `simulate` fills in a parameter called ``horizon``.
 """
@@ -67,6 +69,8 @@ class Policy:
     """The name that is displayed; by default the class name."""
     use_when: ClassVar[str] = ""
     """The end of "Use one when ...", on one line of `robandit policies`."""
+    contextual: ClassVar[bool] = False
+    """Whether it learns from the features x of decisions (:mod:`robandit.policies.linear`)."""
     weighted: ClassVar[bool] = False
     """Whether updates are weighted by the probability of the decision. A reward without a decision is then rejected."""
     uses_rewards: ClassVar[bool] = True
@@ -556,6 +560,8 @@ def _hook(cls: type[Any], name: str) -> Any:
     if not isinstance(inspect.getattr_static(cls, name), staticmethod):
         raise InvalidInput(f"{written} is not static: put @staticmethod above it, and write {expected}")
     count = len(signature.parameters)
+    if "x" in signature.parameters and name in loops.AT_X:
+        return partial(loops.AT_X[name], hook)
     if count not in {len(known.split(",")) for known in _SIGNATURES[name]}:
         raise InvalidInput(f"{written} has {count} parameters: write {expected}")
     return partial(loops.without_mark, hook) if name == "update" and count == 4 else hook

@@ -81,6 +81,7 @@ class Wrapping:
     columns: ClassVar[Any] = _inner("columns")
     objective: ClassVar[Any] = _inner("objective")
     chance: ClassVar[Any] = _inner("chance")
+    contextual: ClassVar[Any] = _inner("contextual")
     notices: ClassVar[Any] = property(lambda self: notices_changes(self.of))
 
     @property

@@ -77,6 +77,10 @@ class Delayed(Problem):
         """Return the pieces of the problem inside."""
         return self.problem.stretches(horizon)
 
+    def uniform_regret(self, horizon: int) -> float:
+        """Return that of the problem inside."""
+        return self.problem.uniform_regret(horizon)
+
     def check_horizon(self, horizon: int) -> None:
         """Raise `InvalidInput` if the problem inside cannot be played that long."""
         self.problem.check_horizon(horizon)

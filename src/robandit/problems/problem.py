@@ -254,6 +254,10 @@ class Problem:
             from robandit.problems.objectives import of_quantile_from_dict
 
             return of_quantile_from_dict(data)
+        if "linear" in data or "contextual" in data:
+            from robandit.problems.contextual import contextual_from_dict
+
+            return contextual_from_dict(data)
         if "laws" not in data:
             raise invalid("problem", data, rule)
         unknown = sorted(map(str, set(data) - {"laws", "names", "minimize"}))

@@ -26,7 +26,9 @@ from robandit.kernel.types import Ints, UInts
 from robandit.kernel.workers import compile_all
 from robandit.laws.table import draw, missed, with_missed
 from robandit.policies.base import Policy, check_policy_given
-from robandit.problems import Delayed, Problem, bernoulli, delayed, with_objective
+from robandit.policies.linear.columns import for_columns
+from robandit.problems import Contextual, Delayed, Problem, bernoulli, delayed, with_objective
+from robandit.problems.contextual import Rows
 from robandit.problems.delays import Delay
 from robandit.simulate.result import Result, check_problem
 from robandit.validation import flag, integer, invalid, items_of, read_items
@@ -134,7 +136,12 @@ def simulate(
     )
     ending = threading.Event()
     jobs: list[Callable[[], tuple[float, dict[str, int]]]] = []
-    prepared = [policy.prepared(horizon).signed(problem.minimize) for policy in chosen]
+    contexts = _contexts(problem)
+    fitted = [
+        policy if contexts is None else for_columns(policy, contexts.columns, shared=contexts.shared)
+        for policy in chosen
+    ]
+    prepared = [policy.prepared(horizon).signed(problem.minimize) for policy in fitted]
     if len(prepared) > 1:
         _compile_together(prepared, problem, horizon, threads)
     for i, ready in enumerate(prepared):
@@ -235,12 +242,37 @@ def any_play_kernel(policy: Policy) -> Kernel:
 
 
 def _play_entry(policy: Policy, problem: Problem, horizon: int) -> tuple[Callable[..., int], tuple[Any, ...]]:
-    hooks: tuple[Any, ...] = (*policy.hooks("select", "take", "update", "full"), draw, missed)
+    hooks: tuple[Any, ...] = policy.hooks("select", "take", "update", "full")
     k, state = problem.arms, policy.start(problem.arms, horizon, np.zeros(4, dtype=np.uint64))
+    if _contexts(problem) is not None:
+        see = loops.see_features if policy.contextual else loops.see_nothing
+        rows = Rows(*(np.zeros((1, 1)) for _ in Rows._fields))
+        ints, floats = np.zeros(1, dtype=np.int64), np.zeros(3)
+        args = (
+            policy.params(),
+            state,
+            rows,
+            ints,
+            floats,
+            ints.copy(),
+            floats.copy(),
+            late_record(ints.copy()),
+            0,
+            horizon,
+        )
+        play: Any = loops.play_contexts
+        return partial(play, *hooks, see), args
+    hooks = (*hooks, draw, missed)
     words, times, pulls = np.zeros((k, 4), dtype=np.uint64), np.zeros(1, dtype=np.int64), np.zeros(k, dtype=np.int64)
     fixed = (problem.tabulate(), words, np.zeros(k), times, np.zeros(1), pulls, np.zeros(3))  # as in `_replicate`
     late = _late(problem, horizon, words)
     return partial(loops.play_late if late else loops.play, *hooks), (policy.params(), state, *fixed, *late, 0, horizon)
+
+
+def _contexts(problem: Problem) -> Contextual | None:
+    """Return the problem with contexts that is played, perhaps with delays, or None."""
+    inner = problem.problem if isinstance(problem, Delayed) else problem
+    return inner if isinstance(inner, Contextual) else None
 
 
 def _late(problem: Problem, horizon: int, words: UInts) -> tuple[loops.Late, ...]:
@@ -272,6 +304,20 @@ def _replicate(
     start = time.thread_time()  # processor time, which does not depend on other programs
     t, earlier = 0, 0.0
     job = i * result.regret.shape[1] + r
+    contexts = _contexts(problem)
+    if contexts is not None:
+        rows = contexts.rows(horizon, int(words[-1, 0]))
+        record = late[0] if late else late_record(np.zeros(horizon, dtype=np.int64))
+        start = time.thread_time()
+        while t < horizon and not ending.is_set():
+            end = min(t + CHUNK, horizon)
+            same = (result.checkpoints, result.regret[i, r], result.pulls[i, r], rejected, record)
+            done[job] = t = play(*flat((params, state, rows, *same, t, end)))
+            if rejected[0] > 0.0:
+                raise _rejection(policy, problem, int(rejected[1]), 0.0, in_play=False)
+            if t < end:
+                state = policy.grown(state)
+        return time.thread_time() - start, policy.counters(state)
     rng = np.ascontiguousarray(words[1:])
     for piece, until in problem.stretches(horizon):
         table = piece.at_start(result.first + r, words[1:])

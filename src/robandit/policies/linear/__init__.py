@@ -1,0 +1,1 @@
+"""Policies whose estimate of an arm's mean is linear in the features x of the decision."""
