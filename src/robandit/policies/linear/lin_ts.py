@@ -103,7 +103,7 @@ class LinStudentTS(Linear):
     """
 
     use_when = "rewards are linear in features, and nearly normal"
-    label = "LinTS (unknown variance)"
+    label = "LinStudent-TS"
     about = Facts(random=True, citation="Riquelme, Tucker, Snoek 2018", source="a secondary source")
     draws = True
     first = 2.0
