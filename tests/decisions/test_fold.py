@@ -17,6 +17,7 @@ from robandit.decisions.edges import Observation
 from robandit.decisions.events import KINDS, decoded, payload_of
 from robandit.errors import CorruptFile, RobanditError
 from robandit.live.engine import RunningPolicy
+from robandit.live.guardrails import Broken, Guardrail
 from robandit.storage import Event
 
 POLICIES = [
@@ -37,8 +38,9 @@ OPTIONS = [
     {"reward_window": 20.0, "on_expiry": -2.5, "max_open": 4},
     {"reward_window": 20.0, "sticky_for": 12.0, "max_open": 8},
     {"reward_window": 12.0, "sticky_for": 30.0, "on_expiry": -2.5},
+    {"reward_window": 20.0, "sticky_for": 12.0, "metrics": ["cost"], "guardrails": [Guardrail("error", at_most=0.05)]},
 ]
-KIND_OF_STEPS = "ddccngrrrrrRkKetxTxpqaAPQzu!!syyYloOorr"
+KIND_OF_STEPS = "mmmm++ddccngrrrrrRkKetxTxpqaAPQzu!!syyYloOorr"
 
 
 def take(journal, steps):
@@ -63,6 +65,10 @@ def take(journal, steps):
                 experiment.decide(f"given {len(journal.events)}" if i % 2 else None, arm=arm)
             elif kind in "rR":
                 experiment.reward(id, value if kind == "r" else float(i))
+            elif kind == "m":
+                experiment.reward(id, value, {"error": float(i > 0), "cost": value})
+            elif kind == "+":
+                experiment.add(id, value, f"part-{i}")
             elif kind == "l":
                 computed = experiment.allocating(1.0)()
                 experiment.allocate(computed, experiment.epoch, f"version {len(journal.events)}")
@@ -148,6 +154,7 @@ def test_long_lives(policy):
         journal = Journal(policy=policy, **options)
         check(journal, take(journal, first + steps)[-4:])
         found |= {event.kind for event in journal.events}
+    found.add("arm_alarmed")  # which is rare: see test_guardrails.py
     unknown = {"upgraded"} if journal.experiment.bandit._accepts_updates else {"upgraded", "allocated", "observed"}
     assert policy in SLOW or found == set(KINDS.values()) - unknown
 
@@ -228,6 +235,9 @@ def test_the_arm_of_a_reward_follows_from_its_decision():
 # --- what is stored ----------------------------------------------------------------------------------------------------------
 
 
+BROKEN = Broken(Guardrail("latency_ms", quantile=0.95, at_most=2000), 0.1, 30, 4.25)
+
+
 def test_payloads_of_all_kinds_survive_storing():
     raw = msgspec.Raw(b'{"a":[1,2.50,"\xc3\xa9"]}')
     samples = [
@@ -238,6 +248,9 @@ def test_payloads_of_all_kinds_survive_storing():
         events.Decided(arm="a", mark=1.0, propensity="unknown", asked=(), given=True, context=raw),
         events.Rewarded(value=5e-324, arm="a", decided=1.5),
         events.Rewarded(value=-0.0, arm="a", decided=1.5, propensity="unknown"),
+        events.Rewarded(value=3.0, arm="a", decided=1.5, metrics={"error": 1.0}, amount=-0.5),
+        events.Added(value=-0.0, part="p", arm="a", decided=1.5),
+        events.Late(value=1.0, arm="a", decided=1.5, reason="window", part="p", metrics={"é": 0.1}, amount=0.5),
         events.Expired(arm="a", decided=1.5),
         events.Expired(arm="a", decided=1.5, value=0.0, propensity=1.0),
         events.Late(value=1e150, arm="a", decided=1.5, reason="window"),
@@ -247,6 +260,8 @@ def test_payloads_of_all_kinds_survive_storing():
         ),
         events.ArmAdded(arm="a"),
         events.ArmPaused(arm="a"),
+        events.ArmPaused(arm="a", guardrail=BROKEN),
+        events.ArmAlarmed(arm="a", guardrail=BROKEN),
         events.ArmResumed(arm="a"),
         events.ArmRetired(arm="a"),
         events.Paused(),

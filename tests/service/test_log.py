@@ -30,6 +30,8 @@ COLUMNS = [
     "context",
     "unit",
     "repeat",
+    "part",
+    "metrics",
 ]
 
 
@@ -39,14 +41,15 @@ def local(tmp_path_factory):
     clock = Clock(1_800_000_000.123456)
     with Local(tmp_path_factory.mktemp("log") / "robandit.db", clock=clock) as local:
         body = {"arms": ["a", 'é,"\n'[:3]], "minimize": True, "reward_window": 60.0, "on_expiry": 7.5, "seed": 1}
-        body["policy"] = "EpsilonGreedy(epsilon=0.3)"
+        body |= {"policy": "EpsilonGreedy(epsilon=0.3)", "metrics": ["error", 'é,"']}
         assert local.call("PUT", P, body).status == 201
         for i, value in enumerate(ODD):
             clock.now += 0.1
             context = [None, {"k": [1, "é\n", None]}, "text", 0, [], 'x,y"z'][i % 6]
             local.call("POST", f"{P}/decisions", {"id": f"d,{i}", "context": context})
             clock.now += 1 / 3
-            assert local.call("POST", f"{P}/rewards", {"id": f"d,{i}", "value": value}).status == 200
+            given = {} if i else {"metrics": {"error": 1, 'é,"': 0.1}}
+            assert local.call("POST", f"{P}/rewards", {"id": f"d,{i}", "value": value} | given).status == 200
         local.call("POST", f"{P}/decisions", {"id": "late"})
         clock.now += 61.0
         assert local.call("POST", f"{P}/rewards", {"id": "late", "value": 4.25}).status == 202
@@ -57,6 +60,7 @@ def local(tmp_path_factory):
         local.call("POST", f"{P}/pause")
         local.call("POST", f"{P}/resume")
         local.call("POST", f"{P}/decisions", {"id": "open"})
+        assert local.call("POST", f"{P}/rewards", {"id": "open", "value": 3, "final": False, "part": "x"}).status == 200
         local.call("POST", f"{P}/reset")
         assert local.call("POST", f"{P}/rewards", {"id": "open", "value": 1.5}).status == 202
         yield local
@@ -76,9 +80,9 @@ def from_csv(body):
             return int(text)
         if name in ("learned", "repeat"):
             return {"true": True, "false": False}[text]
-        if name == "context":
+        if name in ("context", "metrics"):
             return json.loads(text)
-        return text if name in ("arm", "unit") else float(text)
+        return text if name in ("arm", "unit", "part") else float(text)
 
     lines = list(csv.reader(io.StringIO(body.decode(), newline="")))
     assert lines[0] == COLUMNS
@@ -88,8 +92,9 @@ def from_csv(body):
 def from_parquet(body):
     frame = pl.read_parquet(io.BytesIO(body))
     assert frame.columns == COLUMNS
+    texts = ("context", "metrics")
     return [
-        row | {"context": None if row["context"] is None else json.loads(row["context"])} for row in frame.to_dicts()
+        row | {name: None if row[name] is None else json.loads(row[name]) for name in texts} for row in frame.to_dicts()
     ]
 
 
@@ -113,7 +118,7 @@ def test_every_event_is_a_row(local):
     kinds = [row["kind"] for row in rows]
     assert kinds == [
         "created", *["decided", "rewarded"] * len(ODD), "decided", "expired", "late", "arm_added", "arm_paused",
-        "arm_resumed", "arm_retired", "paused", "resumed", "decided", "reset", "late",
+        "arm_resumed", "arm_retired", "paused", "resumed", "decided", "added", "reset", "late",
     ]  # fmt: skip
     rewarded = [row for row in rows if row["kind"] == "rewarded"]
     assert [row["reward"].hex() for row in rewarded] == [value.hex() for value in ODD]
@@ -128,6 +133,9 @@ def test_every_event_is_a_row(local):
     assert any(row["propensity"] for row in decided)
     expired = next(row for row in rows if row["kind"] == "expired")
     assert (expired["reward"], expired["learned"], expired["id"]) == (7.5, True, "late")
+    assert [row["metrics"] for row in rewarded[:2]] == [{"error": 1.0, 'é,"': 0.1}, None]
+    (added,) = (row for row in rows if row["kind"] == "added")
+    assert (added["id"], added["part"], added["reward"], added["learned"]) == ("open", "x", 3.0, False)
     late = [row for row in rows if row["kind"] == "late"]
     assert [(row["reward"], row["learned"]) for row in late] == [(4.25, False), (1.5, False)]
     times = [row["time"] for row in rows]

@@ -13,7 +13,9 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from robandit.errors import CorruptFile
+from robandit.live.events import Added as Added
 from robandit.live.events import ArmAdded as ArmAdded
+from robandit.live.events import ArmAlarmed as ArmAlarmed
 from robandit.live.events import ArmPaused as ArmPaused
 from robandit.live.events import ArmResumed as ArmResumed
 from robandit.live.events import ArmRetired as ArmRetired
@@ -50,6 +52,11 @@ class Late(_Payload, frozen=True, kw_only=True):
     arm: str
     decided: float
     reason: Literal["window", "reset", "assignment"]
+    metrics: dict[str, float] | None = None
+    amount: float | None = None
+    """As in `Rewarded`."""
+    part: str = ""
+    """As in `Added`: what came too late is an amount."""
 
 
 class Allocated(_Payload, frozen=True, kw_only=True):
@@ -114,9 +121,9 @@ class Reset(_Payload, frozen=True, kw_only=True):
 
 
 Payload: TypeAlias = (
-    Created | Upgraded | Decided | Rewarded | Expired | Late
+    Created | Upgraded | Decided | Rewarded | Added | Expired | Late
     | Allocated | Observations
-    | ArmAdded | ArmPaused | ArmResumed | ArmRetired | Paused | Resumed | Reset
+    | ArmAdded | ArmPaused | ArmAlarmed | ArmResumed | ArmRetired | Paused | Resumed | Reset
 )  # fmt: skip
 
 KINDS: dict[type[Any], str] = {
@@ -124,12 +131,14 @@ KINDS: dict[type[Any], str] = {
     Upgraded: "upgraded",
     Decided: "decided",
     Rewarded: "rewarded",
+    Added: "added",
     Expired: "expired",
     Late: "late",
     Allocated: "allocated",
     Observations: "observed",
     ArmAdded: "arm_added",
     ArmPaused: "arm_paused",
+    ArmAlarmed: "arm_alarmed",
     ArmResumed: "arm_resumed",
     ArmRetired: "arm_retired",
     Paused: "paused",

@@ -35,6 +35,7 @@ from robandit.errors import (
     formatted,
 )
 from robandit.inputs import checked_reward
+from robandit.live.amounts import checked_part
 from robandit.live.bandit import NOT_GIVEN, RULE, Bandit
 from robandit.live.engine import Compile
 from robandit.live.events import NO_TIME
@@ -158,6 +159,8 @@ class LiveExperiment:
             minimize=self.settings.minimize,
             max_open=self.settings.max_open,
             sticky_for=self.settings.sticky_for,
+            metrics=self.settings.metrics,
+            guardrails=self.settings.guardrails,
             clock=lambda: self.time,
             compile=self._compile,
         )
@@ -236,37 +239,68 @@ class LiveExperiment:
         self._opened(public, payload)
         return self._made(public, payload)
 
-    def reward(self, id: str, value: Any) -> MadeEvent:
-        """Learn the reward of a decision, or record it only (`events.Late`). The same reward again changes nothing."""
+    def reward(self, id: str, value: Any, metrics: dict[str, float] | None = None) -> MadeEvent:
+        """Learn the reward of a decision, or record it only (`events.Late`). The same reward again changes nothing.
+
+        If amounts were added before, their sum is learned.
+        """
         checked = checked_reward(value)
+        extra = self.bandit.measured(metrics)
         decision = self._open_decision(id)
         if decision is not None:
             if not self._is_too_late(decision.time):
+                facts = extra | {"value": checked, "arm": decision.arm, "decided": decision.time}
+                if self.bandit.amounts(decision.id):
+                    facts |= {"value": self.bandit.total(decision.id, checked), "amount": checked}
                 if not self.bandit.teaches(decision.id):
-                    arm, decided = decision.arm, decision.time
-                    return self._record(id, events.Late(value=checked, arm=arm, decided=decided, reason="assignment"))
-                payload = events.Rewarded(
-                    value=checked, arm=decision.arm, decided=decision.time, propensity=_known(decision.propensity)
-                )
-                return self._record(id, payload)
+                    return self._record(id, events.Late(**facts, reason="assignment"))
+                return self._record(id, events.Rewarded(**facts, propensity=_known(decision.propensity)))
             self._expire(id, decision)
         for kind in (events.Rewarded, events.Late):
             earlier = self.recorded(kind, id)
             if earlier is not None:
-                return _same_value(earlier, id, checked)
+                return _same_reward(earlier, id, checked, extra.get("metrics"))
+        return self._record_late(id, id, extra | {"value": checked})
+
+    def add(self, id: str, value: Any, part: Any) -> MadeEvent:
+        """Add an amount to the reward of an open decision. The same amount again under the same name changes nothing.
+
+        An amount that comes after the expiry is recorded only. One that comes after the final reward is refused.
+        """
+        checked = checked_reward(value)
+        key = f"{id}/{checked_part(part)}"  # no part has a slash, so the key tells both
+        if len(key) > LONGEST_ID:
+            raise invalid("part", part, f"at most {LONGEST_ID - 1} characters together with the id")
+        decision = self._open_decision(id)
+        if decision is not None and self._is_too_late(decision.time):
+            self._expire(id, decision)
+            decision = None
+        for kind in (events.Added, events.Late):
+            earlier = self.recorded(kind, key)
+            if earlier is not None:
+                return _same_reward(earlier, id, checked, None, f"amount {part!r}")
+        if decision is not None:
+            if part in self.bandit.amounts(decision.id):
+                text = f"amount {part!r} of decision {formatted(id)} was added before, and is archived"
+                raise Conflict(f"{text}: use a new part for a new amount", parameter="part")
+            return self._record(key, events.Added(value=checked, part=part, arm=decision.arm, decided=decision.time))
+        if any(self.recorded(kind, id) is not None for kind in (events.Rewarded, events.Late)):
+            raise Conflict(f"decision {formatted(id)} has its final reward: it takes no more amounts", parameter="id")
+        return self._record_late(id, key, {"value": checked, "part": part})
+
+    def _record_late(self, id: str, key: str, facts: dict[str, Any]) -> MadeEvent:
+        """Record a reward of a decision that has expired, or was made before a reset."""
         expired = self.recorded(events.Expired, id)
         if expired is not None:
             arm, decided = expired.payload.arm, expired.payload.decided
-            return self._record(id, events.Late(value=checked, arm=arm, decided=decided, reason="window"))
+            return self._record(key, events.Late(**facts, arm=arm, decided=decided, reason="window"))
         made = self.recorded(events.Decided, id)
         if made is None:
             raise NotFound(
                 f"decision {formatted(id)} is not known in experiment {self.name!r}: send the id of a decision",
                 code="unknown-decision",
             )
-        return self._record(
-            id, events.Late(value=checked, arm=made.payload.arm, decided=made.event.time, reason="reset")
-        )
+        return self._record(key, events.Late(**facts, arm=made.payload.arm, decided=made.event.time, reason="reset"))
 
     def is_due(self) -> bool:
         """Return whether `expire_due` would close decisions."""
@@ -286,7 +320,11 @@ class LiveExperiment:
 
     def _expire(self, id: str, decision: Decision) -> None:
         on_expiry = self.settings.on_expiry
-        value = None if on_expiry == "drop" or not self.bandit.teaches(decision.id) else float(on_expiry)
+        value = None if on_expiry == "drop" else float(on_expiry)
+        if self.bandit.amounts(decision.id):
+            value = self.bandit.total(decision.id)
+        if not self.bandit.teaches(decision.id):
+            value = None
         chance = _known(decision.propensity)
         self._record(id, events.Expired(arm=decision.arm, decided=decision.time, value=value, propensity=chance))
 
@@ -483,7 +521,11 @@ class LiveExperiment:
         except BaseException:
             self.time = before
             raise
-        return self._made(id or str(self.seq + 1), payload)
+        made = self._made(id or str(self.seq + 1), payload)
+        due = self.bandit.guardrail_event()
+        if due is not None:
+            self._record("", due)
+        return made
 
     def _made(self, id: str, payload: Payload) -> MadeEvent:
         """Emit an event that is applied."""
@@ -553,13 +595,21 @@ class LiveExperiment:
             self._close(id, payload)
         elif isinstance(payload, events.Late):
             if payload.reason == "assignment":  # its decision is open
-                self._close(id, events.Rewarded(value=payload.value))
+                self._close(id, events.Rewarded(value=payload.value, metrics=payload.metrics))
+        elif isinstance(payload, events.Added):
+            decision = id.removesuffix(f"/{payload.part}")
+            self.bandit.apply(msgspec.structs.replace(payload, id=self._own_ids.get(decision, decision)))
         elif isinstance(payload, events.Decided):
             self.bandit.apply(msgspec.structs.replace(payload, id=payload.own or id, time=time))
             self._opened(id, payload)
         elif isinstance(payload, events.ArmAdded | events.ArmPaused | events.ArmResumed | events.ArmRetired):
-            _ARM_CHANGES[type(payload)](self.bandit, payload.arm)
+            if isinstance(payload, events.ArmPaused) and payload.guardrail is not None:
+                self.bandit.apply(payload)
+            else:
+                _ARM_CHANGES[type(payload)](self.bandit, payload.arm)
             self.edges.arms = ()
+        elif isinstance(payload, events.ArmAlarmed):
+            self.bandit.apply(payload)
         elif isinstance(payload, events.Observations):
             self._learn_observed(payload)
         elif isinstance(payload, events.Allocated):
@@ -603,11 +653,11 @@ class LiveExperiment:
             del self._public_ids[own]
 
     def _start_anew(self, seed: int) -> None:
-        states = self.bandit.states
+        states, broken = self.bandit.states, self.bandit.broken_guardrails()
         self.bandit = self._new_bandit(list(states), seed)
         for arm, state in states.items():
             if state == "paused":
-                self.bandit.pause_arm(arm)
+                self.bandit.apply(events.ArmPaused(arm=arm, guardrail=broken.get(arm)))
             elif state == "retired":
                 self.bandit.retire_arm(arm)
         self._own_ids.clear()
@@ -734,12 +784,17 @@ def _canonical(context: Context) -> bytes:
     return msgspec.json.encode(decoded(context), order="sorted")
 
 
-def _same_value(earlier: MadeEvent, id: str, value: float) -> MadeEvent:
-    """Return an earlier reward, if this one is the same."""
+def _same_reward(
+    earlier: MadeEvent, id: str, value: float, metrics: dict[str, float] | None, noun: str = "reward"
+) -> MadeEvent:
+    """Return an earlier reward or amount, if this one is the same."""
     known: Any = earlier.payload
-    if known.value != value:
-        raise Conflict(
-            f"decision {formatted(id)} has the reward {known.value!r}, not {value!r}: a decision has one reward",
-            parameter="value",
-        )
+    former = getattr(known, "amount", None)
+    former = known.value if former is None else former
+    if former != value:
+        fact = f"decision {formatted(id)} has the {noun} {former!r}, not {value!r}"
+        way_out = "a decision has one reward" if noun == "reward" else "use a new part for a new amount"
+        raise Conflict(f"{fact}: {way_out}", parameter="value")
+    if getattr(known, "metrics", None) != metrics:
+        raise Conflict(f"decision {formatted(id)} has a reward with other metrics: send each once", parameter="metrics")
     return earlier

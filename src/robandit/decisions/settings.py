@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -13,6 +14,7 @@ from robandit import validation
 from robandit.errors import InvalidInput, InvalidReward, RobanditError
 from robandit.experiments.notation import policies_from
 from robandit.inputs import checked_reward
+from robandit.live.guardrails import Guardrail, checked_metrics
 from robandit.policies.base import Policy
 from robandit.policies.default import DEFAULT
 from robandit.policies.floor.floor import Floor
@@ -56,6 +58,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The share of decisions that is drawn uniformly."""
     control: dict[str, float] | None = None
     """The shares of all decisions that single arms get."""
+    metrics: tuple[str, ...] | None = None
+    """The names of other numbers that rewards come with."""
+    guardrails: tuple[Guardrail, ...] | None = None
 
     def first_difference(self, other: Settings) -> str | None:
         """Return the first setting that differs, with both values, for a message. None if the same request made both."""
@@ -84,7 +89,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def _as_json(value: Any) -> str:
     """Return a setting as in a request, at most 80 characters."""
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:60]} ... {text[-10:]}"
 
 
@@ -120,6 +125,8 @@ def checked_settings(
     sticky_for: float | None = None,
     floor: float | None = None,
     control: dict[str, float] | None = None,
+    metrics: Sequence[str] | None = None,
+    guardrails: Sequence[msgspec.Struct] | None = None,
 ) -> Settings:
     """Return the settings that a request asks for. ``policy`` has the notation of specs."""
     if not 1 <= len(arms) <= MOST_ARMS:
@@ -151,6 +158,8 @@ def checked_settings(
     chosen = _checked_policy(policy)
     if floor is not None or control is not None:
         _check_floor(chosen, floor, control, names)
+    rails = _checked_guardrails(guardrails)
+    checked_metrics(metrics, rails)
     given = DEFAULT_OPEN if max_open is None else validation.integer(max_open, "max_open", 1, MOST_OPEN)
     return Settings(
         arms=names,
@@ -166,7 +175,16 @@ def checked_settings(
         sticky_for=sticky_for,
         floor=floor,
         control=control,
+        metrics=None if metrics is None else tuple(metrics),
+        guardrails=rails,
     )
+
+
+def _checked_guardrails(given: Sequence[msgspec.Struct] | None) -> tuple[Guardrail, ...] | None:
+    try:
+        return None if given is None else tuple(Guardrail(**msgspec.structs.asdict(each)) for each in given)
+    except InvalidInput as error:
+        raise InvalidInput(str(error), parameter="guardrails", value=given, rule=error.rule) from error
 
 
 def _with_floor(policy: Policy, floor: float | None, control: dict[str, float] | None) -> Floor:

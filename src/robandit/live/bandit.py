@@ -628,11 +628,11 @@ class Bandit:
 
     def _measured_update(self, pull: Pull, metrics: Mapping[str, float] | None) -> Sequence[Warned]:
         with self._guard.exclusive():
-            warned = self._update_now(pull, self._measured(metrics))
+            warned = self._update_now(pull, self.measured(metrics))
             return [*warned, *self._enforce_guardrails()]
 
-    def _measured(self, metrics: Mapping[str, float] | None) -> dict[str, Any]:
-        """Return the metrics of a reward as a field of its event, if they are valid."""
+    def measured(self, metrics: Mapping[str, float] | None) -> dict[str, Any]:
+        """Return the metrics of a reward as a field of its event, if they are valid. Empty if there are none."""
         if metrics is not None and self._outcomes is None:
             hint = 'make the bandit with Bandit(..., metrics=["error"])'
             raise validation.invalid("metrics", metrics, "left out: this bandit has none", hint=hint)
@@ -1028,6 +1028,11 @@ class Bandit:
         with self._guard.exclusive():
             return dict(self._amounts.get(decision_id, {}))
 
+    def total(self, decision_id: DecisionId, last: float = 0.0) -> float:
+        """Return the sum of the amounts of an open decision and the last one, if the policy can learn it."""
+        with self._guard.exclusive():
+            return self._amounts.total(decision_id, last)
+
     def reward_many(self, decisions: Iterable[Decision | DecisionId], values: Iterable[float]) -> None:
         """Learn the rewards of several open decisions. If one is invalid, nothing is learned. `update_many` describes columns."""
         given = listed("decisions", decisions)
@@ -1049,7 +1054,7 @@ class Bandit:
         decision, value, metrics = rewarded
         i, mark, decision_id = self._decisions.checked_open(decision, self._arms, self._policy)
         if self._outcomes is not None or metrics is not None or self._amounts:
-            extra = self._measured(metrics)
+            extra = self.measured(metrics)
             if decision_id in self._amounts:
                 extra["amount"], value = value, self._amounts.total(decision_id, value)
             warned = self._learn_once((i, value, mark, decision_id), extra)
@@ -1234,6 +1239,11 @@ class Bandit:
                 for name, (count, total) in zip(found.names if found else (), row, strict=True)
             ]
 
+    def broken_guardrails(self) -> dict[Arm, Broken]:
+        """Return the guardrail that each arm broke since it was last resumed, with the numbers."""
+        with self._guard.exclusive():
+            return {} if self._outcomes is None else {self._arms[i]: why for i, why in self._outcomes.broken.items()}
+
     def guardrails(self) -> list[dict[str, Any]]:
         """Return one dict per arm and guardrail, about the decisions that count.
 
@@ -1303,7 +1313,7 @@ class Bandit:
         match event:
             case Rewarded() | Expired() if event.value is not None:
                 i, mark, decision_id = self._checked_open(event.id)
-                extra = self._measured(event.metrics) if isinstance(event, Rewarded) else NOTHING
+                extra = self.measured(event.metrics) if isinstance(event, Rewarded) else NOTHING
                 return partial(self._learn_once, (i, self._checked_value(event.value), mark, decision_id), extra)
             case Decided():
                 life, number = self._decisions.checked_new(event.id)
@@ -1314,7 +1324,7 @@ class Bandit:
                 return partial(self._decide_again, event, made, life, number)
             case Observed():
                 pull = (self._position(event.arm), self._checked_value(event.value), NOW, None)
-                return partial(self._learn, pull, self._measured(event.metrics))
+                return partial(self._learn, pull, self.measured(event.metrics))
             case Added():
                 decision_id = self._checked_open(event.id)[2]
                 name = self._amounts.checked_part(decision_id, event.part, checked_reward(event.value))

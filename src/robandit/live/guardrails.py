@@ -22,7 +22,7 @@ MOST_METRICS = 20
 METRIC = re.compile(rf"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{{1,{LONGEST_NAME}}}")
 
 
-class Guardrail(msgspec.Struct, frozen=True, omit_defaults=True):
+class Guardrail(msgspec.Struct, frozen=True):
     """A limit on a metric of each arm. An arm that breaks it is paused until it is resumed by hand.
 
     Parameters
@@ -79,7 +79,7 @@ class Guardrail(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.metric}{above} at most {100.0 * self.limit:g} %"
 
 
-class Broken(msgspec.Struct, frozen=True, omit_defaults=True):
+class Broken(msgspec.Struct, frozen=True):
     """A guardrail that an arm broke, with the numbers at that time."""
 
     guardrail: Guardrail

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from robandit.decisions.experiment import MadeEvent
+from robandit.live.bandit import Bandit
 from robandit.service import bodies
 from robandit.service.studies import ExperimentStudy
 
@@ -16,6 +20,24 @@ def json_number(value: float) -> Any:
     if math.isnan(value):
         return None
     return value if math.isfinite(value) else "infinity" if value > 0.0 else "-infinity"
+
+
+def arms_of(bandit: Bandit) -> list[bodies.Arm]:
+    """Return the arms with their states, metrics and broken guardrails."""
+    broken, found = bandit.broken_guardrails(), defaultdict[Any, dict[str, bodies.Metric]](dict)
+    for row in bandit.metrics():
+        found[row["arm"]][row["metric"]] = bodies.Metric(count=row["count"], mean=json_number(row["mean"]))
+    arms = []
+    for arm, state, pulls in bandit.pulls():
+        why = (
+            f"{'paused by' if state == 'paused' else 'breaks its'} guardrail: {broken[arm]}" if arm in broken else None
+        )
+        arms.append(
+            bodies.Arm(
+                arm=arm, state=state, pulls=pulls, reason=why or msgspec.UNSET, metrics=found.get(arm, msgspec.UNSET)
+            )
+        )
+    return arms
 
 
 def arm_estimates(rows: Sequence[Mapping[str, Any]], study: ExperimentStudy | None) -> list[bodies.ArmEstimates]:
@@ -50,16 +72,20 @@ def decision_of(experiment: str, made: MadeEvent) -> bodies.Decision:
 def reward_of(experiment: str, made: MadeEvent) -> bodies.Reward:
     """Return the answer that stands for a reward."""
     event, payload = made.event, made.payload
-    reason = getattr(payload, "reason", None)
+    reason, part, amount = (getattr(payload, name, None) for name in ("reason", "part", "amount"))
+    unset = msgspec.UNSET
     return bodies.Reward(
-        id=event.id,
+        id=event.id.removesuffix(f"/{part}") if part else event.id,
         experiment=experiment,
         arm=payload.arm,
-        value=payload.value,
-        outcome="applied" if reason is None else "late",
+        value=payload.value if amount is None else amount,
+        outcome="late" if reason is not None else "added" if part else "applied",
         reason=reason,
         time=event.time,
         seq=event.seq,
+        part=part or unset,
+        total=unset if amount is None else payload.value,
+        metrics=getattr(payload, "metrics", None) or unset,
     )
 
 

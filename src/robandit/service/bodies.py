@@ -20,6 +20,9 @@ from robandit.decisions.settings import (
 )
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.live import sticky
+from robandit.live.amounts import LONGEST_PART
+from robandit.live.guardrails import LONGEST_NAME as LONGEST_METRIC
+from robandit.live.guardrails import MOST_METRICS
 from robandit.service.problems import Problem
 
 MOST_ITEMS = 1_000
@@ -33,6 +36,8 @@ StickyUnit = Annotated[
     str,
     Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{1,{sticky.LONGEST_UNIT}}}$", examples=["user-17"]),
 ]
+MetricName = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{1,{LONGEST_METRIC}}}$", examples=["error"])]
+Part = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9._:\-]{{1,{LONGEST_PART}}}$", examples=["refund-1"])]
 Note = Annotated[str, Meta(pattern=rf"^[^\u0000-\u001f\u007f-\u009f]{{0,{LONGEST_NOTE}}}$")]
 Id = Annotated[str, Meta(pattern=rf"^[ -~]{{1,{LONGEST_ID}}}$", examples=["018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"])]
 EdgeId = Annotated[str, Meta(pattern=r"^[a-z0-9]{8,16}-(0|[1-9][0-9]{0,14})$", examples=["k3m9qd2x7wfa-12"])]
@@ -44,6 +49,7 @@ RULES = {
         (ArmName, f"1 to {LONGEST_NAME} characters, without control characters"),
         (StickyUnit, f"1 to {sticky.LONGEST_UNIT} characters, without control characters"),
         (Unit, f"at most {LONGEST_UNIT} characters, without control characters"),
+        (Part, f"1 to {LONGEST_PART} characters of A-Z a-z 0-9 . _ : -"),
         (Note, f"at most {LONGEST_NOTE} characters, without control characters"),
         (Id, f"1 to {LONGEST_ID} printable ASCII characters"),
         (EdgeId, "LIFE-NUMBER: 8 to 16 characters of a-z 0-9, a hyphen, and a number without leading zeros"),
@@ -68,6 +74,26 @@ Propensity = Annotated[
 
 class Request(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The base class of the bodies of requests."""
+
+
+class NewGuardrail(Request):
+    """A limit on a metric of each arm."""
+
+    metric: MetricName
+    at_most: Annotated[
+        float,
+        Meta(
+            description="Without quantile: the largest mean, between 0 and 1, such as an error rate. Else: the largest quantile."
+        ),
+    ]
+    quantile: Annotated[
+        Annotated[float, Meta(gt=0, lt=1)] | None,
+        Meta(description="Such as 0.95. null: the limit is on the mean of values from 0 to 1."),
+    ] = None
+    alpha: Annotated[
+        float,
+        Meta(gt=0, lt=1, description="The probability that an arm within the limit is ever paused, over all arms."),
+    ] = 0.05
 
 
 class NewExperiment(Request):
@@ -136,6 +162,17 @@ class NewExperiment(Request):
         ),
     ] = None
 
+    metrics: Annotated[
+        Annotated[list[MetricName], Meta(min_length=1, max_length=MOST_METRICS)] | None,
+        Meta(description='The names of other numbers that rewards come with, such as ["error"]. null: none.'),
+    ] = None
+    guardrails: Annotated[
+        Annotated[list[NewGuardrail], Meta(min_length=1, max_length=MOST_METRICS)] | None,
+        Meta(
+            description="Limits on metrics, whose names need not be in metrics. An arm that breaks one is paused. null: none."
+        ),
+    ] = None
+
 
 class NewDecision(Request):
     """A request for a decision."""
@@ -169,6 +206,23 @@ class NewReward(Request):
 
     id: Annotated[Id, Meta(description="The id of the decision.")]
     value: Annotated[Value, Meta(description="A number from -1e150 to 1e150 that is 0 or at least 1e-130 in size.")]
+    metrics: Annotated[
+        dict[str, bool | Value] | None,
+        Meta(
+            description='Other numbers of the outcome, such as {"error": 0, "latency_ms": 180}, by the names in the settings. A '
+            "guardrail does not count a reward without its metric."
+        ),
+    ] = None
+    final: Annotated[
+        bool,
+        Meta(
+            description="false: an amount that is added, and learned as one sum with the others at the final reward or the expiry."
+        ),
+    ] = True
+    part: Annotated[
+        Part | None,
+        Meta(description="Names an amount of the decision, so that the call can be repeated. With final = false only."),
+    ] = None
 
 
 class NewDecisions(Request):
@@ -260,13 +314,16 @@ class Decision(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Reward(msgspec.Struct, kw_only=True):
-    """A reward that was stored."""
+    """A reward, or an amount of one, that was stored."""
 
     id: str
     experiment: str
     arm: str
     value: float
-    outcome: Annotated[Literal["applied", "late"], Meta(description="late: stored, but not learned.")]
+    outcome: Annotated[
+        Literal["applied", "late", "added"],
+        Meta(description="late: stored, but not learned. added: an amount that is learned at the end."),
+    ]
     reason: Annotated[
         Literal["window", "reset", "assignment"] | None,
         Meta(
@@ -276,6 +333,12 @@ class Reward(msgspec.Struct, kw_only=True):
     ]
     time: Seconds
     seq: Seq
+
+    part: Annotated[str | msgspec.UnsetType, Meta(description="The name of the amount.")] = msgspec.UNSET
+    total: Annotated[
+        float | msgspec.UnsetType, Meta(description="The sum that was learned, if amounts were added before.")
+    ] = msgspec.UNSET
+    metrics: Annotated[dict[str, float] | msgspec.UnsetType, Meta(description="Absent: none.")] = msgspec.UNSET
 
 
 class DecisionItem(msgspec.Struct, kw_only=True):
@@ -364,6 +427,8 @@ class Settings(msgspec.Struct, kw_only=True, omit_defaults=True):
     control: Annotated[
         dict[str, float] | None, Meta(description="The shares of decisions that single arms get. Absent: null.")
     ] = None
+    metrics: Annotated[list[str] | None, Meta(description="Other numbers that rewards come with. Absent: null.")] = None
+    guardrails: Annotated[list[NewGuardrail] | None, Meta(description="Limits on metrics. Absent: null.")] = None
 
 
 class Counts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -380,12 +445,28 @@ class Counts(msgspec.Struct, kw_only=True, omit_defaults=True):
     ] = 0
 
 
+class Metric(msgspec.Struct, kw_only=True):
+    """A metric of an arm, over all rewards that had it."""
+
+    count: int
+    mean: Number
+
+
 class Arm(msgspec.Struct, kw_only=True):
     """An arm of an experiment."""
 
     arm: str
     state: Literal["active", "paused", "retired"]
     pulls: Annotated[int, Meta(description="The number of rewards learned.")]
+    reason: Annotated[
+        str | msgspec.UnsetType,
+        Meta(
+            description="The guardrail that it broke, such as paused by guardrail: error 9.1 % of 146, at most 5 %. Absent: none."
+        ),
+    ] = msgspec.UNSET
+    metrics: Annotated[
+        dict[str, Metric] | msgspec.UnsetType, Meta(description="Absent: the experiment has no metrics.")
+    ] = msgspec.UNSET
 
 
 class Summary(msgspec.Struct, kw_only=True):
@@ -488,6 +569,8 @@ class LogRow(msgspec.Struct, kw_only=True):
     context: Any = None
     unit: Annotated[str | None, Meta(description="Who the decision was made for, such as a user.")] = None
     repeat: Annotated[bool, Meta(description="Whether the unit got its arm again.")] = False
+    part: Annotated[str | None, Meta(description="The name of an amount of the decision.")] = None
+    metrics: Annotated[Any, Meta(description="The metrics of the reward, or the guardrail that an arm broke.")] = None
 
 
 class Key(msgspec.Struct, kw_only=True):

@@ -209,12 +209,22 @@ class _Rewarding:
     __slots__ = ("_given", "ids")
 
     def __init__(self, body: Any) -> None:
-        self._given = _reward(body)
-        self.ids = (self._given.id,)
+        self._given = given = _reward(body)
+        self.ids = (given.id,) if given.part is None else (given.id, f"{given.id}/{given.part}")
+        if given.final and given.part is not None:
+            raise Refusal("invalid", "part is for amounts: leave it out, or send final = false", parameter="part")
+        if not given.final and given.part is None:
+            rule = "a name of the amount, unique for this decision, so that the call can be repeated"
+            raise Refusal("invalid", f"part is missing: with final = false, send {rule}", parameter="part", rule=rule)
+        if not given.final and given.metrics is not None:
+            raise Refusal("invalid", "metrics come with the final reward: leave them out", parameter="metrics")
 
     def learn(self, experiment: LiveExperiment) -> MadeEvent:
+        given = self._given
         try:
-            return experiment.reward(self._given.id, self._given.value)
+            if not given.final:
+                return experiment.add(given.id, given.value, given.part)
+            return experiment.reward(given.id, given.value, given.metrics)
         except InvalidReward as error:
             detail = f"value = {formatted(error.value)} must be {error.rule}"
             raise Refusal("invalid", detail, parameter="value", rule=error.rule) from None
@@ -278,5 +288,5 @@ def _status(made: MadeEvent) -> int:
 
 def _count_reward(calls: Calls, made: MadeEvent) -> None:
     calls.outcomes["reward", outcome_of(made)] += 1
-    if not made.replayed:
+    if not (made.replayed or made.event.kind == "added"):
         calls.delays.add(max(0.0, made.event.time - made.payload.decided))

@@ -13,14 +13,20 @@ from msgspec import Meta
 from robandit.errors import formatted
 from robandit.hints import unknown
 from robandit.kernel.loops import SMALLEST_REWARD
-from robandit.service.bodies import LONGEST_CONTEXT, MOST_ITEMS, RULES, ArmName, Name, Request, Scope
+from robandit.service.bodies import LONGEST_CONTEXT, MOST_ITEMS, RULES, ArmName, Name, NewGuardrail, Request, Scope
 from robandit.service.problems import Refusal
 
 MOST_COMMAS = 40_000
 """The most commas of a body, or of an item: to decode as many names takes about 30 ms, in which nothing else is answered."""
 LONGEST_QUOTE = 60
 ITEMS_RULE = f"an array of 1 to {MOST_ITEMS:,} objects"
-_ELEMENTS: dict[str, Any] = {"arms": ArmName, "among": ArmName, "experiments": Name, "scopes": Scope}
+_ELEMENTS: dict[str, Any] = {
+    "arms": ArmName,
+    "among": ArmName,
+    "experiments": Name,
+    "scopes": Scope,
+    "guardrails": NewGuardrail,
+}
 """The type of the elements of the fields that are arrays."""
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 

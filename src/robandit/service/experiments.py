@@ -14,7 +14,7 @@ from robandit.errors import BrokenState
 from robandit.live.bandit import Bandit
 from robandit.live.ledger import many_expired
 from robandit.service import access, bodies
-from robandit.service.answers import arm_estimates, json_number
+from robandit.service.answers import arm_estimates, arms_of, json_number
 from robandit.service.decoding import decoder
 from robandit.service.http import Answer, Request, answer
 from robandit.service.state import State
@@ -62,7 +62,10 @@ async def show(state: State, request: Request) -> Answer:
     diagnosis = None if study is None else study.diagnosis
     shown = bodies.Experiment(
         **{name: getattr(summary, name) for name in summary.__struct_fields__ if name != "arms"},
-        arms=arm_estimates(estimates, study),
+        arms=[
+            msgspec.structs.replace(each, metrics=known.metrics, reason=known.reason)
+            for each, known in zip(arm_estimates(estimates, study), summary.arms, strict=True)
+        ],
         diagnosis=None if diagnosis is None else _diagnosis(diagnosis),
         warnings=warnings_of(experiment, study),
     )
@@ -148,7 +151,7 @@ def summary_of(experiment: LiveExperiment) -> bodies.Summary:
             repeats=counts["repeat"],
             unlearned=counts["unlearned"],
         ),
-        arms=[bodies.Arm(arm=arm, state=state, pulls=pulls) for arm, state, pulls in bandit.pulls()],
+        arms=arms_of(bandit),
     )
 
 
@@ -176,6 +179,12 @@ def warnings_of(experiment: LiveExperiment, study: ExperimentStudy | None) -> li
     warnings = []
     if experiment.bandit.is_broken and isinstance(reason := _saved(experiment.bandit), BrokenState):
         warnings.append(f"{reason}.")
+    states = experiment.bandit.states
+    for arm, why in experiment.bandit.broken_guardrails().items():
+        if states[arm] == "paused":
+            warnings.append(f"Arm {arm!r} is paused by its guardrail ({why}): resume it when it is repaired.")
+        elif states[arm] == "active":
+            warnings.append(f"Arm {arm!r} breaks its guardrail ({why}), and goes on: no other arm is active.")
     waiting, most = experiment.bandit.open_count, experiment.settings.max_open
     if waiting >= MANY_OPEN * most:
         warnings.append(

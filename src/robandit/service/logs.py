@@ -87,11 +87,14 @@ def rows_of(event: Event) -> list[bodies.LogRow]:
     value = getattr(payload, "value", None)
     propensity = getattr(payload, "propensity", None)
     context = getattr(payload, "context", msgspec.UNSET)
+    part = getattr(payload, "part", "")
+    broken = getattr(payload, "guardrail", None)
+    measured = {"guardrail": msgspec.to_builtins(broken)} if broken else getattr(payload, "metrics", None)
     row = bodies.LogRow(
         seq=event.seq,
         time=event.time,
         kind=event.kind,
-        id=event.id,
+        id=event.id.removesuffix(f"/{part}") if part else event.id,
         arm=getattr(payload, "arm", None),
         reward=value,
         learned=value is not None and event.kind in ("rewarded", "expired"),
@@ -101,6 +104,8 @@ def rows_of(event: Event) -> list[bodies.LogRow]:
         context=None if context is msgspec.UNSET else msgspec.Raw(bodies.encode(decoded(context))),
         unit=getattr(payload, "unit", None),
         repeat=getattr(payload, "repeat", False),
+        part=part or None,
+        metrics=None if measured is None else msgspec.Raw(bodies.encode(measured)),
     )
     return [row]
 
@@ -178,7 +183,7 @@ def _csv_lines(rows: list[bodies.LogRow]) -> bytes:
 def _cells(row: bodies.LogRow) -> Iterator[Any]:
     for name in COLUMNS:
         value = getattr(row, name)
-        if name == "context":
+        if name in ("context", "metrics"):
             yield "" if value is None else bytes(value).decode()
         elif isinstance(value, bool):
             yield "true" if value else "false"
@@ -204,7 +209,8 @@ def _write_parquet(rows: list[bodies.LogRow], path: Path) -> None:
     import polars as pl
 
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
-    columns["context"] = [None if each is None else bytes(each).decode() for each in columns["context"]]
+    for name in ("context", "metrics"):
+        columns[name] = [None if each is None else bytes(each).decode() for each in columns[name]]
     pl.DataFrame(columns, schema=_schema()).write_parquet(path)
 
 

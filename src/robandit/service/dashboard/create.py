@@ -42,6 +42,12 @@ _OPTIONAL = {
         "Arms that get a share of all decisions in any case, such as: standard = 0.05, old = 0.01. Empty: none",
         "",
     ),
+    "metrics": ("Metrics", "Other numbers that rewards come with, such as: error, latency_ms. Empty: none", ""),
+    "guardrails": (
+        "Guardrails",
+        "An arm that breaks one is paused, such as: error = 0.05, latency_ms p95 = 2000. Empty: none",
+        "",
+    ),
     "fallback": (
         "Fallback",
         "The arm to answer with while a server cannot reach its PostgreSQL database. Empty: it answers with an error",
@@ -79,7 +85,8 @@ def body_of(form: dict[str, str]) -> bytes:
     for field in _OPTIONAL:
         text = form.get(field, "").strip()
         if text:
-            body[field] = _number(text) if field in _NUMBERS else _shares(text) if field == "control" else text
+            read = _READERS.get(field, _number if field in _NUMBERS else str)
+            body[field] = read(text)
     return msgspec.json.encode(body)
 
 
@@ -93,12 +100,35 @@ def _shares(text: str) -> dict[str, Any] | str:
     return shares if len(shares) == len(parts) else text
 
 
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _guardrails(text: str) -> list[dict[str, Any]]:
+    """Return the guardrails in a text such as ``error = 0.05, latency_ms p95 = 2000``. What cannot be read stays a text."""
+    found = []
+    for part in text.split(","):
+        metric, _, limit = part.rpartition("=")
+        name, _, percent = metric.strip().rpartition(" p")
+        quantile = _number(percent) if name else None
+        rail = {"metric": (name or metric).strip(), "at_most": _number(limit.strip())}
+        found.append(rail if quantile is None else rail | {"quantile": _hundredth(quantile)})
+    return found
+
+
+def _hundredth(percent: Any) -> Any:
+    return percent / 100.0 if isinstance(percent, int | float) else percent
+
+
 def _number(text: str) -> Any:
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return text
     return value if isinstance(value, int | float) and not isinstance(value, bool) else text
+
+
+_READERS = {"control": _shares, "metrics": _names, "guardrails": _guardrails}
 
 
 def _form(visit: Visit, given: dict[str, str], problem: Problem | None) -> Answer:

@@ -152,10 +152,13 @@ def _arms(
     for arm in arms:
         part = used.get(arm.arm, 0) / total if total else 0.0
         state = "" if arm.state == "active" else f" {badge(arm.state)}"
+        if arm.reason:
+            state += f'<br><small class="muted">{escaped(arm.reason)}</small>'
         rows.append(
             f'<tr><th scope="row">{charts.swatch(colours[arm.arm])} <bdi>{escaped(arm.arm)}</bdi>{state}</th>'
             f'<td class="bar">{charts.share_bar([(colours[arm.arm], part)])}<span>{share(part)}</span></td>'
-            f"<td>{arm.pulls:,}</td>{_mean_cells(known.get(arm.arm), medians.get(arm.arm, math.nan), axis)}</tr>"
+            f"<td>{arm.pulls:,}</td>{_mean_cells(known.get(arm.arm), medians.get(arm.arm, math.nan), axis)}"
+            f"{_metric_cells(arm)}</tr>"
         )
     unit = f", {summary.settings.unit}" if summary.settings.unit else ""
     heads = {
@@ -165,10 +168,24 @@ def _arms(
         f"trimmed mean{unit}": "",
         "95 % limits": "",
         "mean and limits": "interval",
-    }
+    } | {f"mean {name}": "" for name in _measured(summary)}
     left = len(summary.arms) - len(arms)
     others = f'<p class="note">And {counted(left, "arm")} with less traffic.</p>' if left else ""
     return f"{table('Arms', heads, rows)}{others}{_means_note(study)}"
+
+
+def _measured(summary: bodies.Summary) -> list[str]:
+    """Return the names of the metrics."""
+    return list(summary.arms[0].metrics or ())
+
+
+def _metric_cells(arm: bodies.Arm) -> str:
+    """Return the mean of each metric, and the number of its values."""
+    cells = (
+        f"{compact(each.mean)} <small>of {each.count:,}</small>" if isinstance(each.mean, float) else "–"
+        for each in (arm.metrics or {}).values()
+    )
+    return "".join(f"<td>{cell}</td>" for cell in cells)
 
 
 def _mean_cells(mean: Mean | None, median: float, axis: tuple[float, float]) -> str:
@@ -287,6 +304,8 @@ def _settings(summary: bodies.Summary) -> str:
         "most open decisions": f"{settings.max_open:,}",
         "a unit keeps its arm": "no" if settings.sticky_for is None else f"for {charts.age_text(settings.sticky_for)}",
         "floor": _floor(settings),
+        "metrics": escaped(", ".join(_measured(summary)) or "none"),
+        "guardrails": escaped("; ".join(map(str, settings.guardrails or ())) or "none"),
         "resets": str(summary.epoch),
         "created": time_text(summary.created),
     }
