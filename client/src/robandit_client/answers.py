@@ -97,7 +97,12 @@ def reward_of(answer: Any, report: Report) -> Reward:
     _check(fields, "experiment", fields.get("experiment") == report.experiment, repr(report.experiment))
     _check(fields, "id", fields.get("id") == report.id, repr(report.id))
     _check(fields, "value", not isinstance(value, bool) and value == report.value, repr(report.value))
-    _check(fields, "outcome", outcome in ("applied", "late"), "applied or late")
+    _check(
+        fields,
+        "outcome",
+        outcome in (("applied", "late") if report.part is None else ("added", "late")),
+        "how it counts",
+    )
     return Reward(report.id, report.experiment, report.value, outcome)  # type: ignore[arg-type]
 
 

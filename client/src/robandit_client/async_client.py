@@ -59,6 +59,8 @@ class AsyncClient(BaseClient):
         sticky_for: float | None = None,
         floor: float | None = None,
         control: Mapping[str, float] | None = None,
+        metrics: Sequence[str] | None = None,
+        guardrails: Sequence[Mapping[str, Any]] | None = None,
     ) -> AsyncExperiment:
         """Create an experiment, or find it if it exists with the same settings. See `Client.create`."""
         settings = settings_of(
@@ -73,6 +75,8 @@ class AsyncClient(BaseClient):
             sticky_for=sticky_for,
             floor=floor,
             control=control,
+            metrics=metrics,
+            guardrails=guardrails,
         )
         await self._core.create(name, settings)
         return self.experiment(name, minimize=minimize)
@@ -160,11 +164,21 @@ class AsyncExperiment(BaseExperiment):
         """Return several decisions, in batches of up to 1,000. See `Experiment.decide_many`."""
         return await self._core.decide_many(self.name, requests, self._fallback if fallback is None else fallback)
 
-    async def reward(self, decision: Decision | str, value: float) -> Reward:
+    async def reward(
+        self,
+        decision: Decision | str,
+        value: float,
+        *,
+        metrics: Mapping[str, float] | None = None,
+        final: bool = True,
+        part: str | None = None,
+    ) -> Reward:
         """Send the reward of a decision, or of an id. See `Experiment.reward`."""
-        return await self._core.reward(self.name, decision, value)
+        return await self._core.reward(self.name, decision, value, metrics, final, part)
 
-    async def reward_many(self, pairs: Iterable[tuple[Decision | str, float]]) -> list[Reward]:
+    async def reward_many(
+        self, pairs: Iterable[tuple[Decision | str, float] | tuple[Decision | str, float, Mapping[str, float] | None]]
+    ) -> list[Reward]:
         """Send several rewards, in batches of up to 1,000. See `Experiment.reward_many`."""
         return await self._core.reward_many(self.name, pairs)
 

@@ -97,13 +97,16 @@ class Client(BaseClient):
         sticky_for: float | None = None,
         floor: float | None = None,
         control: Mapping[str, float] | None = None,
+        metrics: Sequence[str] | None = None,
+        guardrails: Sequence[Mapping[str, Any]] | None = None,
     ) -> Experiment:
         """Create an experiment, or find it if it exists with the same settings. Raise `Conflict` if its settings differ.
 
         The parameters are those of ``PUT /v1/experiments/{name}`` in the reference of the service. The key needs the scope admin.
         ``unit`` is the unit of the rewards, such as ``"ms"``. ``sticky_for`` is how long the unit of a decision, such as a user,
-        keeps its arm. ``floor`` is the share of decisions that is drawn uniformly, and ``control`` the shares of single arms, such
-        as ``{"standard": 0.05}``.
+        keeps its arm. ``metrics`` are the names of other numbers that rewards come with, and ``guardrails`` limits on them, such as
+        ``[{"metric": "error", "at_most": 0.05}, {"metric": "latency_ms", "quantile": 0.95, "at_most": 2000}]``. ``floor`` is the
+        share of decisions that is drawn uniformly, and ``control`` the shares of single arms, such as ``{"standard": 0.05}``.
         """
         settings = settings_of(
             arms,
@@ -117,6 +120,8 @@ class Client(BaseClient):
             sticky_for=sticky_for,
             floor=floor,
             control=control,
+            metrics=metrics,
+            guardrails=guardrails,
         )
         finished(self._core.create(name, settings))
         return self.experiment(name, minimize=minimize)
@@ -273,17 +278,39 @@ class Experiment(BaseExperiment):
         """
         return finished(self._core.decide_many(self.name, requests, self._fallback if fallback is None else fallback))
 
-    def reward(self, decision: Decision | str, value: float) -> Reward:
+    def reward(
+        self,
+        decision: Decision | str,
+        value: float,
+        *,
+        metrics: Mapping[str, float] | None = None,
+        final: bool = True,
+        part: str | None = None,
+    ) -> Reward:
         """Send the reward of a decision, or of an id.
 
         It counts once: the same again changes nothing, another value is a `Conflict`. If the service is away, the reward is kept,
         and delivered later; the outcome is then ``"kept"``. It is also kept if the call is interrupted or cancelled. What cannot be
         learned is rejected at once, with `InvalidReward`.
-        """
-        return finished(self._core.reward(self.name, decision, value))
 
-    def reward_many(self, pairs: Iterable[tuple[Decision | str, float]]) -> list[Reward]:
-        """Send several rewards, in batches of up to 1,000: pairs of a decision, or its id, and a value.
+        Parameters
+        ----------
+        decision, value
+            The decision or its id, and the reward.
+        metrics
+            Other numbers of the outcome, such as ``{"error": 0, "latency_ms": 180}``, by the names in the settings.
+        final
+            False: ``value`` is an amount, such as a refund. The final reward, or the end of the window, teaches the sum, once.
+        part
+            A name of the amount, unique for this decision. Pass one if you may send the amount again, such as after a crash:
+            the same again changes nothing. None: a new UUIDv7.
+        """
+        return finished(self._core.reward(self.name, decision, value, metrics, final, part))
+
+    def reward_many(
+        self, pairs: Iterable[tuple[Decision | str, float] | tuple[Decision | str, float, Mapping[str, float] | None]]
+    ) -> list[Reward]:
+        """Send several rewards, in batches of up to 1,000: a decision or its id, a value, and perhaps metrics.
 
         Raise `BatchError` if the service rejects some; the others count.
         """

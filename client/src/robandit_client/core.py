@@ -38,6 +38,8 @@ from robandit_client.values import (
     ReportKey,
     Reward,
     checked_id,
+    checked_metrics,
+    checked_part,
     checked_seconds,
     checked_text,
     checked_value,
@@ -195,9 +197,11 @@ class Core:
             raise made
         return self._chosen_here(name, request, made.arm) if made.fallback else made
 
-    async def reward(self, name: str, decision: Decision | str, value: Any) -> Reward:
-        """Send a reward. Keep it for later, if the service is away."""
-        report = Report(name, _decision_id(name, decision), value=checked_value(value))
+    async def reward(
+        self, name: str, decision: Decision | str, value: Any, metrics: Any = None, final: Any = True, part: Any = None
+    ) -> Reward:
+        """Send a reward, or an amount of one. Keep it for later, if the service is away."""
+        report = _report(name, decision, value, metrics, checked_part(part, final, metrics))
         done = self._with_its_choice(report)
         if done is not None:
             return done
@@ -213,9 +217,9 @@ class Core:
                 raise
         return self._kept(report, None)
 
-    async def reward_many(self, name: str, pairs: Iterable[tuple[Decision | str, Any]]) -> list[Reward]:
+    async def reward_many(self, name: str, pairs: Iterable[tuple[Any, ...]]) -> list[Reward]:
         """Send rewards. Keep those for later that cannot be delivered. Raise `BatchError` if the service rejects some."""
-        reports = [Report(name, _decision_id(name, each), value=checked_value(value)) for each, value in pairs]
+        reports = [_report(name, *each) for each in pairs]
         answers: list[Reward | RobanditError | None] = [_caught(self._with_its_choice, report) for report in reports]
         places = [i for i, answer in enumerate(answers) if answer is None]
         bodies = [encoded_reward(reports[i]) for i in places]
@@ -517,6 +521,11 @@ def _request(asked: Mapping[str, Any]) -> dict[str, Any]:
         "context": asked.get("context"),
         "unit": asked.get("unit"),
     }
+
+
+def _report(name: str, decision: Any, value: Any, metrics: Any = None, part: str | None = None) -> Report:
+    id = _decision_id(name, decision)
+    return Report(name, id, value=checked_value(value), metrics=checked_metrics(metrics), part=part)
 
 
 def _reader(name: str, request: dict[str, Any]) -> Callable[[Any], Decision]:

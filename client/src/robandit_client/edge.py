@@ -250,11 +250,10 @@ class Edge:
             id,
             choice.arm,
             value,
-            None,
-            choice.propensity,
-            choice.version,
-            round(decided, 6),
-            round(rewarded, 6),
+            propensity=choice.propensity,
+            allocation=choice.version,
+            decided=round(decided, 6),
+            rewarded=round(rewarded, 6),
         )
 
     # --- what it knows ------------------------------------------------------------------------------------------------

@@ -65,10 +65,13 @@ class Outbox:
             )
 
     def add_to_choice(self, reward: Report) -> str | None:
-        """Keep a reward whose choice waits, or was rejected. Return "kept" or "rejected"; None if neither is the case."""
+        """Keep a reward whose choice waits, or was rejected, and a final one while amounts of its decision wait.
+
+        Return "kept" or "rejected"; None if the service may have it.
+        """
         choice = (reward.experiment, reward.id, True)
         with self._lock:
-            waits = choice in self._waiting
+            waits = choice in self._waiting or (reward.part is None and choice[:2] in self._adding())
             error = None if waits else next((each.error for each in self.rejected if each.report.key == choice), None)
             if error is not None and all(each.report != reward for each in self.rejected):
                 self._check_room()
@@ -78,18 +81,26 @@ class Outbox:
             return "kept"
         return None if error is None else "rejected"
 
+    def _adding(self) -> set[tuple[str, str]]:
+        """Return the decisions whose amounts wait. They must come before the final reward."""
+        return {(each.experiment, each.id) for each in self._waiting.values() if each.part is not None}
+
     def batch(self, most: int, without: Container[tuple[str, bool] | ReportKey] = ()) -> list[Report]:
-        """Return the next reports to deliver: choices or rewards of one experiment. A choice goes before its reward.
+        """Return the next reports to deliver: choices or rewards of one experiment.
+
+        A choice goes before its reward, and amounts before the final one.
 
         ``without`` has the experiments whose choices (True) or rewards (False) are left out, and the keys of single reports.
         """
         with self._lock:
+            adding = self._adding()
             ready = (
                 report
                 for key, report in self._waiting.items()
                 if key not in without
                 and (report.experiment, report.is_choice) not in without
                 and (report.is_choice or (report.experiment, report.id, True) not in self._waiting)
+                and (report.part is not None or (report.experiment, report.id) not in adding)
             )
             first = next(ready, None)
             if first is None:

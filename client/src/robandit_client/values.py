@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
@@ -23,6 +23,7 @@ LONGEST_ID = 200
 LONGEST_CONTEXT = 65_536
 LARGEST_REWARD, SMALLEST_REWARD = 1e150, 1e-130
 
+_PART = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _ID = re.compile(rf"[ -~]{{1,{LONGEST_ID}}}")
 
 
@@ -52,9 +53,9 @@ class Reward:
     id: str
     experiment: str
     value: float
-    outcome: Literal["applied", "late", "kept", "rejected"]
-    """applied: learned. late: stored, not learned (it came too late, or after another reward of the same unit). kept: the client
-    delivers it when the service is back. rejected: the service rejected the choice of the fallback, so this reward cannot be
+    outcome: Literal["applied", "added", "late", "kept", "rejected"]
+    """applied: learned. added: an amount that is learned at the end, with the others. late: stored, not learned (it came too late,
+    or after another reward of the same unit). kept: the client delivers it when the service is back. rejected: the service rejected the choice of the fallback, so this reward cannot be
     learned either; see `Client.rejected`."""
 
 
@@ -80,6 +81,9 @@ class Report:
     arm: str | None = None
     value: float | None = None
     context: Any = None
+    metrics: dict[str, float] | None = None
+    part: str | None = None
+    """The name of an amount; None for a final reward, and for a choice."""
 
     @property
     def is_choice(self) -> bool:
@@ -88,8 +92,8 @@ class Report:
 
     @property
     def key(self) -> ReportKey:
-        """What distinguishes it: a decision has one choice and one reward."""
-        return self.experiment, self.id, self.is_choice
+        """What distinguishes it: a decision has one choice, one reward, and amounts with different names."""
+        return self.experiment, self.id if self.part is None else f"{self.id}/{self.part}", self.is_choice
 
     @property
     def body(self) -> bytes:
@@ -223,6 +227,32 @@ def checked_value(value: Any) -> float:
     raise invalid("reward", value, rule, error=InvalidReward)
 
 
+def checked_metrics(metrics: Any) -> dict[str, float] | None:
+    """Return the metrics of a reward, if they can be sent. None if there are none."""
+    if not (metrics is None or isinstance(metrics, Mapping)):
+        raise invalid("metrics", metrics, 'a dict of numbers, such as {"error": 0}')
+    checked = {}
+    for name, value in (metrics or {}).items():
+        number = value if isinstance(value, (int, float)) else float("nan")
+        if not abs(number) <= LARGEST_REWARD:
+            raise invalid(f"metrics[{name!r}]", value, f"a number within +-{LARGEST_REWARD:g}, or a bool")
+        checked[checked_text("metric", name)] = float(number)
+    return checked or None
+
+
+def checked_part(part: Any, final: Any, metrics: Any) -> str | None:
+    """Return the name of an amount, by default a new one. None for the final reward."""
+    if not isinstance(final, bool):
+        raise invalid("final", final, "True or False")
+    if final and part is not None:
+        raise invalid("part", part, "left out, unless final is False")
+    if not final and metrics is not None:
+        raise invalid("metrics", metrics, "left out, unless final is True", hint="pass them at the end")
+    if not (part is None or (isinstance(part, str) and _PART.fullmatch(part))):
+        raise invalid("part", part, "1 to 64 characters of A-Z a-z 0-9 . _ : -")
+    return None if final else new_id() if part is None else part
+
+
 def checked_seconds(name: str, value: Any) -> float:
     """Return a duration, if it is positive and finite."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value <= sys.float_info.max:
@@ -263,7 +293,10 @@ def encoded_choice(
 
 def encoded_reward(report: Report) -> bytes:
     """Return the body of a request that sends a reward."""
-    return encoded({"id": checked_id(report.id), "value": report.value})
+    body: dict[str, Any] = {"id": checked_id(report.id), "value": report.value}
+    if report.metrics is not None:
+        body["metrics"] = report.metrics
+    return encoded(body if report.part is None else {**body, "final": False, "part": report.part})
 
 
 def encoded(value: Any, name: str = "body") -> bytes:
