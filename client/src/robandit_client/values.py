@@ -55,8 +55,8 @@ class Reward:
     value: float
     outcome: Literal["applied", "added", "late", "kept", "rejected"]
     """applied: learned. added: an amount that is learned at the end, with the others. late: stored, not learned (it came too late,
-    or after another reward of the same unit). kept: the client delivers it when the service is back. rejected: the service rejected the choice of the fallback, so this reward cannot be
-    learned either; see `Client.rejected`."""
+    or after another reward of the same unit). kept: the client delivers it when the service is back. rejected: the service
+    rejected the choice of the fallback, so this reward cannot be learned either; see `Client.rejected`."""
 
 
 class DecisionRequest(TypedDict, total=False):
