@@ -301,7 +301,7 @@ def test_a_key_can_revoke_itself(tmp_path):
     [{}, {"scopes": []}, {"scopes": ["write"]}, {"scopes": "read"}, {"scopes": ["read"], "experiments": []},
      {"scopes": ["read"], "experiments": ["a b"]}, {"scopes": ["read"], "experiments": ["a\n"]},
      {"scopes": ["read"], "expires_in": 0}, {"scopes": ["read"], "expires_in": -1}, {"scopes": ["read"], "note": "x" * 201},
-     {"scopes": ["read"], "note": "a\0b"},
+     {"scopes": ["read"], "note": "a\0b"}, {"scopes": ["read"], "note": "a\n"},
      {"scopes": ["read"], "expires_in": True}, {"scopes": ["read"], "expires_in": 1e12}, {"scopes": ["read"], "id": "mine"}],
 )  # fmt: skip
 def test_invalid_keys_are_not_made(served, body):

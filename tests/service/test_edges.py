@@ -118,21 +118,22 @@ def test_a_batch_with_all_kinds_of_items(local):
         item(made, 4, propensity=0.25),
         item(made, 5, allocation="none"),
         item(made, 6, id="short-1"),
+        item(made, 6, id="edge0001-6\n"),
         item(made, 7, value=None),
         item(made, 8, expired=True),
         item(made, 9, value=1e-200),
         item(made, 10, more=1),
         7,
     ]
-    codes = ["conflict", "invalid", "propensity", "unknown-allocation", *["invalid"] * 6]
-    assert numbers_of(send(local, items)) == ([1, 1, 1, 1], list(zip(range(4, 14), codes, strict=True)))
+    codes = ["conflict", "invalid", "propensity", "unknown-allocation", *["invalid"] * 7]
+    assert numbers_of(send(local, items)) == ([1, 1, 1, 1], list(zip(range(4, 15), codes, strict=True)))
     assert numbers_of(send(local, items))[0] == [0, 0, 0, 5]
     counts = local.call("GET", P).json["counts"]
     assert counts == {"decisions": 3, "rewards": 1, "late": 1, "expired": 2, "open": 0}
     (listed,) = local.call("GET", "/v1/experiments").json["experiments"]
     assert listed["counts"] == counts
     page = local.call("GET", "/metrics").body.decode()
-    for outcome, count in {"applied": 2, "late": 1, "replayed": 6, "rejected": 19}.items():
+    for outcome, count in {"applied": 2, "late": 1, "replayed": 6, "rejected": 21}.items():
         assert f'kind="observation",outcome="{outcome}"}} {count}\n' in page
 
 

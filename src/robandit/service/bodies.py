@@ -52,7 +52,7 @@ RULES = {
         (Part, f"1 to {LONGEST_PART} characters of A-Z a-z 0-9 . _ : -"),
         (Note, f"at most {LONGEST_NOTE} characters, without control characters"),
         (Id, f"1 to {LONGEST_ID} printable ASCII characters"),
-        (EdgeId, "LIFE-NUMBER: 8 to 16 characters of a-z 0-9, a hyphen, and a number without leading zeros"),
+        (EdgeId, "LIFE-NUMBER: 8 to 16 characters of a-z 0-9, a hyphen, and a number of at most 15 digits"),
     )
 }
 """The patterns in words."""

@@ -64,6 +64,7 @@ def decoder(kind: type[Body]) -> Callable[[Any], Body]:
     known = tuple(field.encode_name for field in fields)
     fewest = max(1, sum(field.required for field in fields))
     numbers = tuple(field.encode_name for field in fields if "float" in repr(field.type))
+    texts = tuple((field.encode_name, field.type) for field in fields if "pattern=" in repr(field.type))
     only = b'"%b"' % known[0].encode() if len(known) == 1 else b""
 
     def decoded(body: Any) -> Body:
@@ -83,6 +84,10 @@ def decoder(kind: type[Body]) -> Callable[[Any], Body]:
         for name in numbers:
             if getattr(given, name) == 0.0:
                 _check_zero(name, written)
+        for name, rule_of in texts:  # the end of a pattern also matches before a line break
+            text = getattr(given, name)
+            if type(text) is str and text[-1:] == "\n":
+                raise _breaks(name, _raw_fields(written)[name], _rule(rule_of))
         return given
 
     return decoded
