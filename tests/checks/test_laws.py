@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
+from helpers.cases import cases
 from robandit.checks.laws import check_law
 from robandit.laws import Component, Law, Verdict
 from robandit.laws.table import POWER
@@ -167,7 +168,7 @@ class Mute(Exponential):
         return "Exponential()"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("law", "message"),
     [
         (Mean(), "not variance"),
@@ -189,7 +190,6 @@ class Mute(Exponential):
         (Forgetful(rate=2.0), "JSON gave"),
         (Mute(rate=2.0), "the repr evaluates to"),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_each_mistake_is_found(law: Law, message: str) -> None:
     with pytest.raises(AssertionError, match=message):

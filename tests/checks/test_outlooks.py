@@ -8,6 +8,7 @@ import pytest
 
 import robandit as rb
 from helpers.amount import amount
+from helpers.cases import cases
 from helpers.driving import Live
 from robandit.checks import check_policy, outlooks
 from robandit.kernel.lazy import HEIGHT
@@ -166,9 +167,9 @@ def test_the_first_pull_that_differs(monkeypatch):
         outlooks._compare(IgnoresLevel(), int(arms), kind)
 
 
-@pytest.mark.parametrize("kind", ["bernoulli", "heavy", "tied"])
-@pytest.mark.parametrize("arms", [2, 3, 12])
-@pytest.mark.parametrize("seed", [1, 5])
+@cases("kind", ["bernoulli", "heavy", "tied"])
+@cases("arms", [2, 3, 12])
+@cases("seed", [1, 5])
 def test_without_outlook_a_policy_plays_its_formula(kind, arms, seed):
     rng = np.random.default_rng(seed)
     ours, theirs = Live(Plain(), arms), Live(rb.UCB1(), arms)

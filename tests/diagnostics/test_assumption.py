@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from helpers.amount import amount
+from helpers.cases import cases
 from helpers.invalid import assert_invalid
 from helpers.samples_of import ALL, LEFT, RIGHT, SYMMETRIC, drawn
 from robandit.diagnostics import truncated_nonpositivity
@@ -37,7 +38,7 @@ def slow(values, about, level):
     return limit, max(found, key=lambda f: f[0])
 
 
-@pytest.mark.parametrize("name", ALL)
+@cases("name", ALL)
 def test_it_agrees_with_the_definition(name):
     for n in (30, 301):
         x = np.round(4 * drawn(name, n)) / 4  # with ties
@@ -66,7 +67,7 @@ def halves(x):
     return x[order[:half]], x[order[half:]]
 
 
-@pytest.mark.parametrize("name", ALL)
+@cases("name", ALL)
 def test_about_the_median_one_half_gives_the_centre_and_the_other_is_tested(name):
     x = drawn(name, 501)
     found = truncated_nonpositivity(x, "median")
@@ -119,7 +120,7 @@ def test_a_pattern_in_the_order_does_not_pass_for_skewness(pattern):
     assert truncated_nonpositivity(pattern * 300, "median").verdict == "not contradicted"
 
 
-@pytest.mark.parametrize("name", ALL)
+@cases("name", ALL)
 def test_symmetry_is_judged_to_both_sides_with_half_the_risk_each(name):
     x = drawn(name, 1500) + 4.0
     found = judge(x, "symmetric", 0.02)
@@ -180,7 +181,7 @@ def test_words():
     assert truncated_nonpositivity([1e308, -1e308] * 50).verdict == "not contradicted"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "given", "match"),
     [
         ([], {}, "at least one number"),
@@ -197,7 +198,6 @@ def test_words():
         ([1.0], {"confidence": 1.0}, r"confidence = 1.0 must be"),
         ([1.0], {"confidence": "high"}, "confidence = 'high'"),
     ],
-    ids=repr,
 )
 def test_invalid_input(x, given, match):
     with pytest.raises(InvalidInput, match=match):

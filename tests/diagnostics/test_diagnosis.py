@@ -7,6 +7,7 @@ import pytest
 
 import robandit as rb
 from helpers.amount import amount
+from helpers.cases import cases
 from helpers.own_policies import Centred
 from helpers.samples_of import LEFT, RIGHT, SYMMETRIC, drawn
 from robandit.diagnostics.assumption import judge
@@ -91,8 +92,8 @@ def test_the_warning_is_about_costs():
     assert "the rewards of its leading arm" in plain
 
 
-@pytest.mark.parametrize("about", [0.0, 1.5, "median", "symmetric"])
-@pytest.mark.parametrize("name", NAMES)
+@cases("about", [0.0, 1.5, "median", "symmetric"])
+@cases("name", NAMES)
 def test_the_test_of_costs_is_that_of_negated_rewards(name, about):
     values = drawn(name, 700)
     point = about if isinstance(about, str) else -about

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import robandit as rb
+from helpers.cases import cases
 from helpers.invalid import raises
 from helpers.samples_of import LEFT, RIGHT, SYMMETRIC, drawn
 from robandit.errors import InvalidInput, MeanUndefined
@@ -213,7 +214,7 @@ def test_one_of_several_best_arms_suffices():
     assert (found.case, found.arm) == (GOOD, "1")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("law", "median"),
     [
         (rb.laws.Pareto(tail=2.0), math.sqrt(2.0)),
@@ -225,7 +226,6 @@ def test_one_of_several_best_arms_suffices():
         (rb.laws.Constant(3.5), 3.5),
         (rb.laws.StudentT(dof=1.5, loc=-4.0), -4.0),
     ],
-    ids=str,
 )
 def test_medians_of_laws(law, median):
     assert law_median(law) == pytest.approx(median, rel=1e-12)
@@ -244,7 +244,7 @@ def test_every_kind_of_column_is_taken():
         assert rb.recommend(same) == rb.recommend({None: x})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "more", "match"),
     [
         ([], {}, "one row of at least one number"),
@@ -278,7 +278,6 @@ def test_every_kind_of_column_is_taken():
         ({"a": [0.5, 3.0]}, {"bounds": (0, 1)}, "rewards of 'a' have 3 at position 1"),
         (rb.problems.pareto(means=[1.0, 2.0], tail=1.5), {"bounds": (0, 1)}, "reach from"),
     ],
-    ids=repr,
 )
 def test_invalid_input(given, more, match):
     with pytest.raises(InvalidInput, match=match):

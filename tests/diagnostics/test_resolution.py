@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from helpers.cases import cases
 from helpers.invalid import assert_invalid, raises
 from helpers.rates import coverage, false_rates
 from helpers.samples_of import part_of
@@ -373,7 +374,7 @@ SENTENCES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("expected", SENTENCES)
+@cases("expected", SENTENCES)
 def test_every_sentence(expected):
     found = Resolution("a", 5.0, 0.995, tuple(SENTENCES[expected]), False, 2000, 0.95)
     assert str(found) == expected

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from helpers.cases import cases
 from helpers.invalid import raises
 from helpers.samples_of import drawn
 from robandit.diagnostics.study import ArmStudy, Study, study
@@ -328,7 +329,7 @@ HEADLINES = {
 }
 
 
-@pytest.mark.parametrize("expected", HEADLINES)
+@cases("expected", HEADLINES)
 def test_every_headline(expected):
     light = SimpleNamespace(variance="light")
     arms = [

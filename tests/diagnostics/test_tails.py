@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from helpers.amount import amount
+from helpers.cases import cases
 from helpers.invalid import raises
 from helpers.samples_of import part_of
 from robandit.diagnostics import tail_index, tail_path
@@ -100,7 +101,7 @@ def test_the_default_k_and_the_note_on_small_samples():
         assert "equal" in tied.note
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "name", "rule"),
     [
         ({"side": "up"}, "side", "one of 'left', 'right'"),
@@ -112,7 +113,6 @@ def test_the_default_k_and_the_note_on_small_samples():
         ({"about": math.nan}, "about", "a finite number"),
         ({"confidence": 0.0}, "confidence", "a probability"),
     ],
-    ids=repr,
 )
 def test_invalid_input(given, name, rule):
     with raises(InvalidInput, parameter=name, rule=rule):

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from helpers.cases import cases
 from robandit.diagnostics.resolution import resolution
 from robandit.diagnostics.study import study
 from robandit.diagnostics.timeline import WHAT_TO_DO, Timeline, Verdict
@@ -160,7 +161,7 @@ def test_an_arm_may_be_absent_from_a_part():
     assert drift.first.startswith("row 6")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("times", "text", "short"),
     [
         ([3, 5], "3", "3"),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from helpers.amount import amount
+from helpers.cases import cases
 from robandit import errors
 from robandit.errors import InvalidInput
 from robandit.experiments.compare_plan import compared
@@ -99,9 +100,7 @@ def test_the_page_on_logging_names_every_randomised_policy():
     assert randomised == named & {type(policy).__name__ for policy in all_policies()}
 
 
-@pytest.mark.parametrize(
-    "path", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=lambda p: str(p.relative_to(ROOT))
-)
+@cases("path", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
         assert target.startswith("https://") or (path.parent / target).exists(), f"{path.name} links to {target}"

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from helpers.cases import cases
 from robandit import estimators as est
 from robandit.checks import check_estimator
 from robandit.errors import InvalidInput
@@ -167,7 +168,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@cases("name", WRONG)
 def test_a_wrong_function_fails_by_name(name):
     estimator, claims, message = WRONG[name]
     with pytest.raises(AssertionError, match=message):

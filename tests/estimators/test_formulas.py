@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from helpers.cases import cases
 from robandit.estimators import b_p
 from robandit.estimators.formulas.catoni import (
     distance,
@@ -50,8 +51,8 @@ def test_a_difference_that_overflows():
     assert distance(1.7e308, -1.7e308, 1e-308) == pytest.approx(3.4)
 
 
-@pytest.mark.parametrize("alpha", [1e-3, 0.5, 20.0, 1e12])
-@pytest.mark.parametrize(("sums", "order"), [(quadratic_sums, 2.0), (power_sums, 2.0), (power_sums, 1.3)])
+@cases("alpha", [1e-3, 0.5, 20.0, 1e12])
+@cases(("sums", "order"), [(quadratic_sums, 2.0), (power_sums, 2.0), (power_sums, 1.3)])
 def test_sums_and_roots(sums, order, alpha):
     b = influence_constant(order)
     theta = 0.2

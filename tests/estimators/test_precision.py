@@ -9,6 +9,7 @@ import pytest
 from mpmath import mpf
 
 from helpers.amount import amount
+from helpers.cases import cases
 from references import slow_estimators as slow
 from robandit import estimators as est
 from robandit.estimators.formulas.catoni import influence
@@ -70,8 +71,8 @@ def test_threshold_with_subnormal_values():
     assert abs(est.trimming_threshold(x, 0.1) / 5e-324 - float(slow.threshold(x, a) / mpf(5e-324))) <= 0.5
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("kind", KINDS)
+@cases("scale", SCALES)
+@cases("kind", KINDS)
 def test_trimmed_moments(kind, scale):
     x = scaled(kind, scale)
     for share in (0.3, 0.8, 1.0):

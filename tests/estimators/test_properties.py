@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from helpers.cases import cases
 from robandit import estimators as est
 from robandit.errors import NoThresholdError
 
@@ -44,8 +45,8 @@ def numbers(estimate: est.Estimate) -> np.ndarray:
     return np.array([estimate.value, estimate.lower, estimate.upper])
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("scale", [2.0**-40, 0.3, 7.0, 1e8])
+@cases("name", METHODS)
+@cases("scale", [2.0**-40, 0.3, 7.0, 1e8])
 def test_scale(name, scale):
     found = METHODS[name](X * scale, scale)
     assert numbers(found) == pytest.approx(numbers(METHODS[name](X, 1.0)) * scale, rel=1e-10, abs=1e-10 * scale)
@@ -56,7 +57,7 @@ def test_scale_needs_its_parameters_scaled(name):
     assert METHODS[name](X * 7, 1.0).value != pytest.approx(METHODS[name](X, 1.0).value * 7, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@cases("name", METHODS)
 def test_order(name):
     """Only the multiset counts, except where the docstring says otherwise; there it must show."""
     x = np.random.default_rng(1).permutation(X)
@@ -64,14 +65,14 @@ def test_order(name):
     assert same == (name not in ORDER_MATTERS)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@cases("name", METHODS)
 def test_shift(name):
     moved = METHODS[name](X + 1000.0, 1.0).value - 1000.0
     same = moved == pytest.approx(METHODS[name](X, 1.0).value, abs=1e-9)
     assert same == (name in SHIFTS)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@cases("name", METHODS)
 def test_batches_are_their_rows(name):
     batch = np.random.default_rng(2).standard_t(1.5, (2, 3, 240))
     whole = METHODS[name](batch, 1.0)

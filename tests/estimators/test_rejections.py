@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from helpers.cases import cases
 from helpers.invalid import raises
 from robandit import estimators as est
 from robandit.errors import InvalidInput, NoThresholdError
@@ -44,8 +45,8 @@ NUMBERS = {
 UNUSUAL = [10**400, -(10**400), 10**5000, True, np.True_, np.array([0.5, 0.7]), np.array(["a"]), "1", [0.5, 0.6], 1j]
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("number", range(len(UNUSUAL)))
+@cases("name", NUMBERS)
+@cases("number", range(len(UNUSUAL)))
 def test_unusual_numbers(name, number):
     for call in NUMBERS[name]:
         with raises(InvalidInput, parameter=name) as caught:
@@ -105,8 +106,8 @@ def test_too_few_values_for_lemma_2_give_a_value_without_bounds():
     )
 
 
-@pytest.mark.parametrize("c", [3.0, (1 + math.sqrt(2)) ** 2])
-@pytest.mark.parametrize("nonzero", [1, 5, 13, 40, 1500])
+@cases("c", [3.0, (1 + math.sqrt(2)) ** 2])
+@cases("nonzero", [1, 5, 13, 40, 1500])
 def test_the_delta_that_a_message_names_works(nonzero, c):
     x = np.zeros(4000)
     x[:nonzero] = 1.0

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.amount import amount
+from helpers.cases import cases
 from robandit.estimators import catoni_root
 from robandit.estimators.roots import row_roots
 
@@ -37,8 +38,8 @@ def halved(x: list[float], alpha: float) -> float:
 SCALES = [1e18, 1e20, 1e100, 1e300, 1.7e308, 1.7976931348623157e308]
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("negative", [1, 49, 50, 51, 99])
+@cases("scale", SCALES)
+@cases("negative", [1, 49, 50, 51, 99])
 def test_two_far_clusters(scale, negative):
     x = np.r_[np.full(negative, -scale), np.full(100 - negative, scale)]
     wanted = 0.0 if negative == 50 else halved(x.tolist(), 1.0)

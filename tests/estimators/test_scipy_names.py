@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from helpers.amount import amount
+from helpers.cases import cases
 from robandit import estimators as est
 from robandit.errors import AssumptionWarning, InvalidInput
 from robandit.estimators import adaptive
@@ -28,7 +29,7 @@ BOUNDED = {
 }
 
 
-@pytest.mark.parametrize("name", BOUNDED)
+@cases("name", BOUNDED)
 def test_delta_is_a_twentieth_by_default(name):
     estimator, known = getattr(est, name), BOUNDED[name]
     estimate, wanted, other = estimator(X, **known), estimator(X, **known, delta=0.05), estimator(X, **known, delta=0.2)

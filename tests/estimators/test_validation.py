@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from helpers.cases import cases
 from helpers.invalid import raises
 from robandit import estimators as est
 from robandit.errors import InvalidInput, NoThresholdError
@@ -32,9 +33,9 @@ def test_every_estimator_is_in_the_list():
     assert set(est.__all__) - others == set(EVERY)
 
 
-@pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("position", [0, 7, 130, 199])
+@cases("name", EVERY)
+@cases("bad", [math.nan, math.inf, -math.inf])
+@cases("position", [0, 7, 130, 199])
 def test_non_finite(name, bad, position):
     x = X.copy()
     x[position] = bad
@@ -42,7 +43,7 @@ def test_non_finite(name, bad, position):
         EVERY[name](x)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@cases("name", EVERY)
 def test_several_infinities_do_not_hide_each_other(name):
     x = X.copy()
     x[[3, 90]] = math.inf, -math.inf
@@ -52,8 +53,8 @@ def test_several_infinities_do_not_hide_each_other(name):
         EVERY[name](np.full(400, math.inf))
 
 
-@pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize(
+@cases("name", EVERY)
+@cases(
     ("x", "message"),
     [
         (3.0, "the single number 3.0: pass a list or array"),
@@ -72,8 +73,8 @@ def test_samples(name, x, message):
         EVERY[name](x)
 
 
-@pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("axis", [1, -2, 0.5, None])
+@cases("name", EVERY)
+@cases("axis", [1, -2, 0.5, None])
 def test_axis(name, axis):
     with raises(InvalidInput, parameter="axis", rule="an integer from -1 to 0"):
         EVERY[name](X, axis=axis)

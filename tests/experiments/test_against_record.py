@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import robandit as rb
+from helpers.cases import cases
 from robandit.cli.terminal.leaderboard import leaderboards
 from robandit.errors import CorruptFile
 from robandit.experiments import replayed, run
@@ -232,7 +233,7 @@ FEW = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("minimize", "replications", "found", "expected"),
     [
         *((True, 50, found, expected) for found, expected in COSTS.items()),

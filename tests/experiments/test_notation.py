@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import robandit as rb
+from helpers.cases import cases
 from robandit import suites
 from robandit.errors import InvalidInput
 from robandit.experiments import notation
@@ -25,7 +26,7 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("policy", all_policies(), ids=lambda policy: policy.name)
+@cases("policy", all_policies())
 def test_every_policy_reads_back_from_its_repr(policy):
     assert policies_from(repr(policy)) == [policy]
 
@@ -59,7 +60,7 @@ def test_what_texts_stand_for():
     assert repr(policies_from("UCB1(scale=2)")) == "[UCB1(scale=2.0)]"  # so that it is the same policy in a ledger
 
 
-@pytest.mark.parametrize("policy", all_policies(), ids=lambda policy: policy.name)
+@cases("policy", all_policies())
 def test_names_of_the_tables_stand_for_what_is_so_called(policy):
     cls = type(policy)
     assert policies_from(cls.label) == policies_from(f" {cls.__name__} ") == list(cls.variants())
@@ -68,7 +69,7 @@ def test_names_of_the_tables_stand_for_what_is_so_called(policy):
         assert policies_from(title) == [policy]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "policy"),
     [
         ("Probing(UCB1)", rb.Probing(rb.UCB1())),
@@ -88,7 +89,7 @@ def test_a_policy_inside_another(text, policy):
     assert policies_from(repr(policy)) == [policy]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("Probing(RobustUCB)", "RobustUCB stands for 3 policies: Probing takes one, such as RobustUCB"),
@@ -129,7 +130,7 @@ def test_problems_of_suites():
             assert problem_from(f"{name}/{task.name}") == task.problem
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         (
@@ -179,7 +180,7 @@ def test_policies_that_are_rejected(text, expected):
         policies_from(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         (

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import robandit as rb
 from helpers.amount import amount
+from helpers.cases import cases
 from helpers.toml import spec_text, toml_value
 from robandit import suites
 from robandit.cli import spec as cli
@@ -113,7 +114,7 @@ def test_a_grid_may_choose_among_the_policies_of_a_bare_name():
 HEAD = "# one\n# two\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("", r"policies is missing: it must be a list of strings such as"),
@@ -171,7 +172,7 @@ def test_keys_that_are_rejected(text, expected):
     assert re.search(expected, message), message
 
 
-@pytest.mark.parametrize(
+@cases(
     ("policies", "expected"),
     [
         ("[]", r"policies: the list is empty"),
@@ -208,7 +209,7 @@ def test_policies_that_are_rejected(policies, expected):
     assert re.search(expected, message), message
 
 
-@pytest.mark.parametrize(
+@cases(
     ("problems", "expected"),
     [
         ("[]", r"problems: the list is empty"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.cases import cases
 from helpers.fuzzing import NASTY, as_json, damaged, more, read_or_refused, warped
 from robandit.experiments.ledger import FOLDERS
 from robandit.experiments.notation import policies_from, problem_from
@@ -50,8 +51,8 @@ def test_damaged_notation(content):
     read_or_refused(problem_from, text)
 
 
-@pytest.mark.parametrize("value", sorted({bytes(n).decode(errors="ignore") for n in NASTY}), ids=lambda v: ascii(v[:8]))
-@pytest.mark.parametrize("place", ["UCB1(scale=%s)", "%s", "gaussian(means=[1.0, %s])", "gaussian(%s)", "heavy/%s"])
+@cases("value", sorted({bytes(n).decode(errors="ignore") for n in NASTY}))
+@cases("place", ["UCB1(scale=%s)", "%s", "gaussian(means=[1.0, %s])", "gaussian(%s)", "heavy/%s"])
 def test_strange_parameters(place, value):
     for read in (policies_from, problem_from):
         read_or_refused(read, place % value)

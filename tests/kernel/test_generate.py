@@ -11,8 +11,8 @@ from math import inf, log
 import numba
 import numpy as np
 import numpy as xp
-import pytest
 
+from helpers.cases import cases
 from helpers.running import imported, plain
 from robandit.kernel import generate
 from robandit.kernel.generate import Writer, out_of_line
@@ -100,8 +100,8 @@ def test_a_constant_that_prints_itself_otherwise_is_written_as_its_value():
     assert plain(read)() == "red"
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float32", "float64"])
-@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3)])
+@cases("dtype", ["bool", "int8", "uint64", "float32", "float64"])
+@cases("shape", [(), (0,), (3,), (2, 3)])
 def test_array_constants_keep_shape_type_and_bits(dtype, shape):
     constant = np.arange(math.prod(shape)).astype(dtype).reshape(shape)
 

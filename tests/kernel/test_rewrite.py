@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+from helpers.cases import cases
 from helpers.running import plain
 from kernel.test_generate import Setting, add, apply
 from robandit.errors import KernelError
@@ -140,7 +141,7 @@ LONG = np.longdouble("0.1")
 arithmetic_helpers = numba.extending
 
 
-@pytest.mark.parametrize(
+@cases(
     ("function", "words"),
     [
         (reads_dict, "reads_dict reads SETTINGS, which is a dict: compiled code may read numbers"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import robandit.laws
+from helpers.cases import cases
 from helpers.invalid import assert_invalid
 from helpers.law_examples import LAWS
 from robandit.errors import InvalidInput
@@ -114,7 +115,7 @@ def test_empirical_is_compared_by_content_and_read_only() -> None:
     assert "1000 values" in repr(Empirical(np.arange(1000.0)))
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@cases("law", LAWS)
 def test_laws_are_immutable_values(law: Law) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         law.scale = 2.0  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers.cases import cases
 from helpers.invalid import assert_invalid, raises
 from robandit.errors import InvalidInput, MeanUndefined
 from robandit.laws import (
@@ -40,8 +41,8 @@ BAD_POSITIVE = [0.0, -1.0, math.nan, math.inf, -math.inf, "2", None, True]
 BAD_FINITE = [math.nan, math.inf, -math.inf, "2", None, True]
 
 
-@pytest.mark.parametrize("value", BAD_POSITIVE)
-@pytest.mark.parametrize(
+@cases("value", BAD_POSITIVE)
+@cases(
     ("make", "name"),
     [
         (lambda v: Pareto(v), "tail"),
@@ -67,8 +68,8 @@ def test_parameters_that_must_be_positive(make: Callable[[Any], Any], name: str,
     assert_invalid(lambda: make(value), name, "a finite number >")  # for Weibull's shape: >= 0.01
 
 
-@pytest.mark.parametrize("value", BAD_FINITE)
-@pytest.mark.parametrize(
+@cases("value", BAD_FINITE)
+@cases(
     ("make", "name"),
     [
         (lambda v: StudentT(2.0, v), "loc"),
@@ -101,7 +102,7 @@ def test_parameters_that_must_be_finite(make: Callable[[Any], Any], name: str, v
 TEXT = "an array of numbers"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "parameter", "rule"),
     [
         (lambda: Stable(1.0), "alpha", "a finite number > 1 and <= 2"),

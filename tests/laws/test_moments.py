@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from helpers.amount import amount
+from helpers.cases import cases
 from helpers.law_examples import LAWS
 from robandit.laws import (
     Bernoulli,
@@ -36,7 +37,7 @@ from robandit.laws import (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("law", "mean", "variance"),
     [
         (Pareto(1.5), 3.0, math.inf),
@@ -63,7 +64,6 @@ from robandit.laws import (
         (-Pareto(1.5), -3.0, math.inf),
         (2.0 - 3.0 * Gaussian(1.0, 2.0), -1.0, 36.0),
     ],
-    ids=repr,
 )
 def test_mean_and_variance_by_hand(law: Law, mean: float, variance: float) -> None:
     assert law.mean == pytest.approx(mean, rel=1e-12, nan_ok=True)
@@ -83,7 +83,7 @@ FROZEN = [
 ]
 
 
-@pytest.mark.parametrize(("law", "reference"), FROZEN, ids=lambda value: repr(value) if isinstance(value, Law) else "")
+@cases(("law", "reference"), FROZEN)
 def test_cdf_support_and_mean_agree_with_scipy(law: Law, reference: stats.rv_frozen) -> None:
     x = np.array([-1e6, -30.0, -2.0, -0.1, 0.0, 0.01, 0.5, 1.0, 1.3, 1.31, 2.0, 7.0, 100.0, 1e8])
     np.testing.assert_allclose(law.cdf(x), reference.cdf(x), rtol=1e-10, atol=1e-14)
@@ -147,7 +147,7 @@ def test_pareto_moments_up_to_the_edge(tail: float, share: float, about: float, 
     assert Pareto(tail, scale).absolute_moment(order, about * scale) == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@cases("law", LAWS)
 def test_moments_are_infinite_exactly_from_the_tail_index_on(law: Law) -> None:
     index = law.tail_index
     for about in (0.0, 1.0):
@@ -224,10 +224,8 @@ def test_affine_maps_push_moments_through(loc: float, scale: float, order: float
     assert moved.mean == pytest.approx(loc + scale * 2.0, rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    "law",
-    [Lomax(1.5), Frechet(1.5), Weibull(0.6), LogNormal(), Burr(2.0, 0.9), StudentT(1.5), Gaussian(), Pareto(1.5)],
-    ids=repr,
+@cases(
+    "law", [Lomax(1.5), Frechet(1.5), Weibull(0.6), LogNormal(), Burr(2.0, 0.9), StudentT(1.5), Gaussian(), Pareto(1.5)]
 )
 def test_partial_means_agree_with_integrated_tails(law: Law) -> None:
     # E[(X - c) 1{X - c > m}] = m P(X > c + m) + the integral of P(X > c + t) over t > m

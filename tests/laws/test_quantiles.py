@@ -9,6 +9,7 @@ import pytest
 from mpmath import mp, mpf
 from scipy import stats
 
+from helpers.cases import cases
 from helpers.law_examples import LAWS
 from robandit.errors import InvalidInput
 from robandit.laws import (
@@ -50,7 +51,7 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("law", EXACT, ids=repr)
+@cases("law", EXACT)
 def test_exact_values(law: Law):
     with mp.workdps(400):
         wanted = [EXACT[law](mpf(float(q)), 1 - mpf(float(q))) for q in EXTREME]
@@ -106,7 +107,7 @@ def test_student_with_many_degrees_of_freedom(dof):
     )
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@cases("law", LAWS)
 def test_against_the_cdf(law: Law):
     """ppf(q) is the least x with cdf(x) >= q; isf(1 - q) is the same. At 0 and 1 they are the ends of the support."""
     q = np.array([[0.01, 0.125, 0.25], [0.5, 0.75, 0.9375]])

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from helpers.cases import cases
 from robandit.laws import (
     Bernoulli,
     Cauchy,
@@ -24,7 +25,7 @@ from robandit.laws import (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     "law",
     [
         -Pareto(1.5),
@@ -44,7 +45,6 @@ from robandit.laws import (
         ZeroInflated(StudentT(1.5), 0.5),
         Discrete((-5.0, 1.0), (0.5, 0.5)),
     ],
-    ids=repr,
 )
 def test_it_holds_exactly(law: Law) -> None:
     verdict = law.truncated_nonpositivity()
@@ -53,7 +53,7 @@ def test_it_holds_exactly(law: Law) -> None:
     assert verdict.worst is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "law",
     [
         Pareto(1.5),
@@ -68,7 +68,6 @@ def test_it_holds_exactly(law: Law) -> None:
         Cauchy(),
         3.5 - Pareto(1.5),
     ],
-    ids=repr,
 )
 def test_it_fails_exactly(law: Law) -> None:
     verdict = law.truncated_nonpositivity()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.cases import cases
 from helpers.invalid import raises
 from helpers.live_bandits import ARMS, QUICK, loss, next_decisions
 from helpers.own_policies import Exp3
@@ -120,7 +121,7 @@ def test_weighted_updates_use_the_probability_of_the_restricted_choice():
     assert bandit.estimates() == twin.estimates()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("act", "error", "parameter", "rule"),
     [
         (lambda b: b.pause_arm("mars"), UnknownArm, "arm", "one of 'eu'"),

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import robandit as rb
+from helpers.cases import cases
 from helpers.invalid import raises
 from helpers.live_bandits import ARMS, QUICK, lived, loss, next_decisions
 from helpers.own_policies import Exp3, Greedy, chance
@@ -318,7 +319,7 @@ def test_rewards_without_a_choice_are_rejected_for_weighted_policies():
 # --- invalid input -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arm", "reward", "error", "rule"),
     [
         *(
@@ -329,9 +330,8 @@ def test_rewards_without_a_choice_are_rejected_for_weighted_policies():
         *(("us", value, InvalidReward, "within +-1e+150") for value in (1e200, -2e150, 10**400, Fraction(-(10**400)))),
         *((arm, -1.0, UnknownArm, "one of 'eu', 'us', 'asia'") for arm in ("mars", 0, None, ["us"], math.nan)),
     ],
-    ids=repr,
 )
-@pytest.mark.parametrize("policy", [QUICK, rb.UCB1()], ids=lambda p: p.label)
+@cases("policy", [QUICK, rb.UCB1()])
 def test_invalid_input_changes_nothing(policy, arm, reward, error, rule):
     bandit = lived(policy)
     decision = bandit.decide()
@@ -358,7 +358,7 @@ def test_every_kind_of_real_number_is_a_reward():
     assert repr(bandit.estimates()) == repr(twin.estimates())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arms", "rule"),
     [
         ([], "a list of at least one arm"),
@@ -370,7 +370,6 @@ def test_every_kind_of_real_number_is_a_reward():
         ),
         *((arms, "a string, a finite number") for arms in (["\ud800", "a"], [np.zeros(2), "a"])),
     ],
-    ids=repr,
 )
 def test_bad_arms(arms, rule):
     with raises(InvalidInput, rule=rule):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import robandit as rb
+from helpers.cases import cases
 from helpers.invalid import raises
 from helpers.live_bandits import ARMS, QUICK
 from helpers.own_policies import Exp3, Greedy
@@ -222,7 +223,7 @@ def decided(**changes):
     return data | changes
 
 
-@pytest.mark.parametrize(
+@cases(
     ("event", "error", "parameter", "rule"),
     [
         ("no event", InvalidInput, "event", "an event, or the data of its to_dict()"),
@@ -266,7 +267,6 @@ def decided(**changes):
             "a finite number",
         ),
     ],
-    ids=str,
 )
 def test_events_that_do_not_fit_change_nothing(event, error, parameter, rule):
     bandit = rb.Bandit(["a", "b", "paused"], rb.UCB1())

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import robandit as rb
+from helpers.cases import cases
 from helpers.invalid import raises
 from helpers.live_bandits import ARMS
 from robandit.errors import DecisionError
@@ -96,7 +97,7 @@ def test_errors_tell_closed_from_unknown(policy, way_out):
         bandit.reward(stranger, 1.0)
 
 
-@pytest.mark.parametrize(
+@cases(
     "malformed",
     ["", "a", "k3m9-", "-3", "k3m9-03", "K3M9-3", "k3m9-3\n", "k3m9-1e3", -1, True, 1.0, None, 2**63, ("a", 0)],
 )

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from helpers.amount import amount
+from helpers.cases import cases
 from robandit.live import open_decisions
 from robandit.live.open_decisions import OpenDecisions, SavedDecisions
 
@@ -171,7 +172,7 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+@cases("damage", DAMAGE.values())
 def test_damaged_data_are_rejected(damage):
     saved = filled(ENTRIES).pack()
     assert repr(through_bytes(filled(ENTRIES)).pack()) == repr(saved)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.cases import cases
 from helpers.invalid import raises
 from helpers.live_bandits import QUICK, lived, next_decisions
 from helpers.own_policies import Exp3, Greedy
@@ -99,7 +100,7 @@ def test_a_file_whose_policy_is_gone_is_refused_by_name(name):
         rb.Bandit.load(GOLDEN / name)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name", [name for name in sorted(json.loads((GOLDEN / "expected.json").read_text())) if "adakl_ucb." not in name]
 )
 def test_files_of_every_format_still_load(name):

@@ -11,6 +11,7 @@ import pytest
 
 import robandit as rb
 from helpers.amount import amount
+from helpers.cases import cases
 from helpers.invalid import raises
 from helpers.own_policies import Exp3
 from helpers.serving import Clock
@@ -285,7 +286,7 @@ def damaged(fields, change):
     fields["sticky"] = [sticky_for, extra, holding, ended, places]
 
 
-@pytest.mark.parametrize("change", ["open", "arm", "mark", "twice", "places", "place", "time", "ended", "extra", ""])
+@cases("change", ["open", "arm", "mark", "twice", "places", "place", "time", "ended", "extra", ""])
 def test_a_damaged_file_is_refused(change):
     bandit = rb.Bandit(ARMS, rb.UCB1(), sticky_for=10.0, clock=lambda: 0.0)
     for unit in ("ann", "bob", None, "ann"):

@@ -11,6 +11,7 @@ import pytest
 
 import robandit as rb
 from helpers.amount import amount
+from helpers.cases import cases
 from helpers.driving import Plain
 from helpers.invalid import assert_invalid
 from helpers.live_bandits import QUICK
@@ -275,7 +276,7 @@ INVALID = [
 ]
 
 
-@pytest.mark.parametrize(("call", "name", "rule"), INVALID)
+@cases(("call", "name", "rule"), INVALID)
 def test_invalid_input(call, name, rule):
     assert_invalid(call, name, rule)
 

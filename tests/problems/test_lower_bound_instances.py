@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.amount import amount
+from helpers.cases import cases
 from helpers.invalid import assert_invalid
 from robandit.errors import InvalidInput
 from robandit.problems import eps_adaptive_pair, hard_gap, lower_bound_family, u_adaptive_pair
@@ -138,7 +139,7 @@ def test_theorem_3_rejects_parameters(arguments: dict[str, float], parameter: st
     assert_invalid(lambda: eps_adaptive_pair(**{"delta": 0.1, "eps": 1.0, **arguments}), parameter, rule)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "parameter", "rule"),
     [
         ({"arms": 1}, "arms", "an integer from 2 to 10000000"),

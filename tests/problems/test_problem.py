@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import robandit as rb
+from helpers.cases import cases
 from helpers.invalid import assert_invalid
 from robandit.errors import InvalidInput, MeanUndefined, NotApplicable
 from robandit.laws import (
@@ -134,7 +135,7 @@ def test_the_table_is_made_once() -> None:
 TWO = [Gaussian(), Gaussian()]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("laws", "names", "parameter", "rule"),
     [
         ([], None, "laws", "at least 2 laws, one for each arm, not 0"),

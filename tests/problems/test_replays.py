@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.cases import cases
 from helpers.invalid import assert_invalid
 from helpers.own_policies import STATES, Recorder
 from robandit.errors import InvalidInput
@@ -311,7 +312,7 @@ def test_the_sign_of_a_replay_must_be_true_or_false(make):
 LARGE = [a_table(rows=900), a_log(rows=1500), a_log(rows=1500, propensities=True)]
 
 
-@pytest.mark.parametrize("problem", [*REPLAYS, *LARGE], ids=str)
+@cases("problem", [*REPLAYS, *LARGE])
 def test_copies_pickles_and_json_are_equal(problem):
     data = json.loads(json.dumps(problem.to_dict(), allow_nan=False))
     for other in (copy.deepcopy(problem), pickle.loads(pickle.dumps(problem)), Problem.from_dict(data)):
@@ -376,7 +377,7 @@ NUMBERS = "an array of numbers"
 AB = ["a", "b"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "parameter", "rule"),
     [
         (lambda: InOrder([[1.0, 2.0], [3.0, math.nan]]), "rewards[1, 1]", SIZE),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.cases import cases
 from robandit.errors import InvalidInput
 from robandit.recorded import open_records, reader
 from robandit.recorded.where import parse_condition
@@ -88,7 +89,7 @@ def test_the_same_rows_fit_in_every_format(table, where, rewards):
         assert kept(table, where) == rewards
 
 
-@pytest.mark.parametrize(
+@cases(
     ("where", "words"),
     [
         ("", "it names no column; write for example ok = true"),
@@ -203,7 +204,7 @@ def test_integers_are_not_rounded(kind, where, rewards, tmp_path):
     assert kept(path if write else frame, where) == rewards
 
 
-@pytest.mark.parametrize("name", ["date", "timestamp", "time", "order", "end", "Größe", 'a "b"', "in", "select"])
+@cases("name", ["date", "timestamp", "time", "order", "end", "Größe", 'a "b"', "in", "select"])
 def test_columns_with_a_meaning_in_sql_are_quoted(name):
     frame = pl.DataFrame({"arm": ["a", "b"], "reward": [1.0, 2.0], name: ["2024-01-01", "2024-02-01"]})
     quoted = '"' + name.replace('"', '""') + '"'

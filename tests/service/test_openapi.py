@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 import schemathesis
 
+from helpers.cases import cases
 from helpers.serving import Local
 from robandit import __version__
 from robandit.service.openapi import contents, document
@@ -65,7 +66,7 @@ def test_every_route_is_documented():
     assert {method for _, method, _ in operations()} <= METHODS
 
 
-@pytest.mark.parametrize(("path", "method", "operation"), list(operations()))
+@cases(("path", "method", "operation"), list(operations()))
 def test_an_operation(path, method, operation):
     assert operation["summary"]
     assert not operation["summary"].endswith(".")

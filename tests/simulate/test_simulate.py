@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.cases import cases
 from helpers.invalid import raises
 from helpers.own_policies import STATES, Exp3, Greedy, Recorder, tape
 from robandit.errors import InvalidInput, InvalidReward
@@ -357,7 +358,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("parameter", "value"), [(name, value) for name in BAD for value in BAD[name]], ids=repr)
+@cases(("parameter", "value"), [(name, value) for name in BAD for value in BAD[name]])
 def test_bad_input_is_rejected_by_name(parameter, value):
     given = {"policies": rb.UCB1(), "problem": losses(), "horizon": 50, "replications": 2, "seed": 1}
     with raises(InvalidInput, parameter=parameter):

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from helpers.cases import cases
 from helpers.ports import free_port
 from helpers.postgres import _unprivileged
 from robandit.errors import StoreError
@@ -129,8 +130,8 @@ class Pool:
         self.returned += 1
 
 
-@pytest.mark.parametrize("sessions", [1, 2, 3, 20])
-@pytest.mark.parametrize("oldest_first", [False, True])
+@cases("sessions", [1, 2, 3, 20])
+@cases("oldest_first", [False, True])
 def test_a_pooler_that_lends_sessions_is_noticed_whichever_it_lends(sessions, oldest_first):
     pool = Pool("statement", sessions, oldest_first)
     with pytest.raises(StoreError, match=REFUSED):

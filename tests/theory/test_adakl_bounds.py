@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.cases import cases
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.laws import Bernoulli, Constant, Gaussian
 from robandit.problems import Problem, gaussian, negated_pareto, pareto
@@ -43,9 +44,9 @@ def page(horizon: int, eps: str, g: int) -> tuple[float, float]:
         return float(sum(leading) + extra), float(worst + extra)
 
 
-@pytest.mark.parametrize(("policy", "g"), [(PROVED, 1), (DOUBLE, 2)], ids=["single", "double"])
-@pytest.mark.parametrize("eps", ["1", "0.5", "0.2"])
-@pytest.mark.parametrize("horizon", [2, 3, 2003, 10**6])
+@cases(("policy", "g"), [(PROVED, 1), (DOUBLE, 2)])
+@cases("eps", ["1", "0.5", "0.2"])
+@cases("horizon", [2, 3, 2003, 10**6])
 def test_against_the_formulas_of_the_page(policy: rb.AdaKLProved, g: int, eps: str, horizon: int) -> None:
     instance, worst = page(horizon, eps, g)
     result = regret_bound(policy, RARE, horizon, eps=float(eps))
@@ -101,8 +102,8 @@ def test_the_constants_follow() -> None:
     assert failing + 8 / math.sqrt(10**7) < 0.2201 < 0.25
 
 
-@pytest.mark.parametrize("eps", [0.1, 0.4, 0.7, 1.0])
-@pytest.mark.parametrize("zeros", [0.0, 0.5, 0.99])
+@cases("eps", [0.1, 0.4, 0.7, 1.0])
+@cases("zeros", [0.0, 0.5, 0.99])
 def test_forced_exploration_is_never_the_larger_term(eps: float, zeros: float) -> None:
     """Lemma E: gap/P(X != 0) <= (u/gap)^(1/eps), with equality if the non-zero rewards are constant and the best mean is 0."""
     law = Bernoulli(1.0 - zeros) * -3.0

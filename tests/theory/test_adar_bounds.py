@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers.cases import cases
 from helpers.invalid import raises
 from robandit.errors import InvalidInput
 from robandit.laws import Bernoulli, Constant, Gaussian, Pareto
@@ -63,8 +64,8 @@ def test_the_smallest_horizon_has_one_round() -> None:
     assert printed_instance(RARE, 2, 1.0) == 80.0
 
 
-@pytest.mark.parametrize("bound", ALL)
-@pytest.mark.parametrize("eps", [0.2, 0.5, 1.0])
+@cases("bound", ALL)
+@cases("eps", [0.2, 0.5, 1.0])
 def test_scale(bound, eps: float) -> None:
     """Rewards times s make bounds times s; horizons with the same rounding, and s a power of 2 so that ceil sees the same."""
     assert bound(Problem([law * 4.0 for law in RARE.laws]), 10_001, eps) == pytest.approx(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.cases import cases
 from helpers.own_policies import Greedy  # any policy from outside of the package
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.laws import Bernoulli, Gaussian, StudentT
@@ -287,8 +288,8 @@ EQUIVARIANT = [
 ]
 
 
-@pytest.mark.parametrize("policy", EQUIVARIANT, ids=lambda policy: policy.name)
-@pytest.mark.parametrize("factor", [0.25, 1000.0])
+@cases("policy", EQUIVARIANT)
+@cases("factor", [0.25, 1000.0])
 def test_units(policy: rb.Policy, factor: float) -> None:
     result = regret_bound(policy, HEAVY, 5000)
     other = regret_bound(policy, scaled(HEAVY, factor), 5000)
@@ -396,8 +397,8 @@ def test_what_can_be_decided(policy: rb.Policy, problem: Problem, met: bool | No
     assert assumption_met(policy, problem) is met
 
 
-@pytest.mark.parametrize("problem", [HEAVY, COINS, TWO, student_t([0.0, -1.0], dof=1.2)], ids=range(4))
-@pytest.mark.parametrize("policy", all_policies(), ids=lambda policy: policy.name)
+@cases("problem", [HEAVY, COINS, TWO, student_t([0.0, -1.0], dof=1.2)])
+@cases("policy", all_policies())
 def test_every_policy_has_a_bound_or_a_reason(policy: rb.Policy, problem: Problem) -> None:
     try:
         result = regret_bound(policy, problem, 10_000)
@@ -432,7 +433,7 @@ def test_a_run_stays_below(policy: rb.Policy) -> None:
 # --- invalid input --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@cases(
     ("args", "eps", "words"),
     [
         ((rb.UCB1, TWO, 100), None, r"did you mean UCB1\(\)"),
@@ -463,7 +464,7 @@ def test_numpy_scalars() -> None:
 WILD = negated_pareto(means=[-1.0, -2.0], tail=1.2)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("policy", "problem", "horizon", "words"),
     [
         (Greedy(), TWO, 100, "a policy of your own"),

@@ -8,6 +8,7 @@ import pytest
 
 import robandit as rb
 from helpers.amount import amount
+from helpers.cases import cases
 from robandit import laws
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.problems import negated_pareto, student_t
@@ -27,8 +28,8 @@ def test_values_computed_by_other_means():
     assert module_function is klinf
 
 
-@pytest.mark.parametrize("eps", [0.01, 0.3, 0.5, 1.0])
-@pytest.mark.parametrize("m", [1e-3, 0.4, 0.99])
+@cases("eps", [0.01, 0.3, 0.5, 1.0])
+@cases("m", [1e-3, 0.4, 0.99])
 def test_closed_form_of_a_constant(eps, m):
     # The best law keeps as much at 0 as it can: the rest, m / y, is at the y with m y^eps = bound.
     bound = 2.5

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from helpers.amount import amount
+from helpers.cases import cases
 from robandit.errors import InvalidInput
 from robandit.problems import hard_gap, lower_bound_family
 from robandit.theory.lower_bounds import (
@@ -80,8 +81,8 @@ def worst_over_arms(bound: PairBound, gap: float) -> float:
     return float(min(result.fun, total(0.0), total(float(t))))
 
 
-@pytest.mark.parametrize("eps", [0.3, 0.5, 0.8, 1.0])
-@pytest.mark.parametrize("ratio", [1.0, 3.0, 50.0])
+@cases("eps", [0.3, 0.5, 0.8, 1.0])
+@cases("ratio", [1.0, 3.0, 50.0])
 def test_theorem_2_is_the_smallest_sum_at_the_best_gap(eps: float, ratio: float) -> None:
     bound = lower_bound_u_adaptive(10**9, eps=eps, u=2.0, u_alternative=2.0 * ratio)
     assert bound.value == pytest.approx(worst_over_arms(bound, bound.delta), rel=1e-6)
@@ -204,7 +205,7 @@ def test_a_horizon_too_short_for_the_ratio_is_rejected_and_the_way_out_is_right(
         lower_bound_u_adaptive(31, eps=1.0, u=1.0, u_alternative=1.0)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("call", "arguments", "message"),
     [
         (minimax_lower_bound, {"arms": 1}, "arms = 1"),

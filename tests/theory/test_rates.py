@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.cases import cases
 from helpers.invalid import raises
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.policies import all_policies
@@ -207,7 +208,7 @@ def test_formulas_that_cannot_be_parsed(text, match):
         parsed(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "value"),
     [
         ("2 + 3 T", 32.0),

@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
-
+from helpers.cases import cases
 from robandit.verify import FILES, statements
 
 HERE = Path(__file__).parent
@@ -24,14 +23,14 @@ def test_every_numbered_statement_has_a_check():
     assert len(statements()) == len(FILES) == 15
 
 
-@pytest.mark.parametrize("statement", statements(), ids=lambda s: s.key)
+@cases("statement", statements())
 def test_a_statement_is_one_sentence(statement):
     assert "\n" not in statement.says
     assert 40 < len(statement.says) < 240
     assert statement.says.endswith(".")
 
 
-@pytest.mark.parametrize("file", FILES)
+@cases("file", FILES)
 def test_every_check_has_a_quick_test_and_a_negative_control(file):
     texts = [path.read_text() for path in HERE.glob("test_*.py") if re.search(rf"\b{file}\b", path.read_text())]
     assert any("checked(" in text or "run(QUICK" in text or "run(Effort(quick=True" in text for text in texts)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from helpers.amount import amount, long_only
+from helpers.cases import cases
 from robandit.errors import NoThresholdError
 from robandit.estimators import trimming_threshold
 from robandit.estimators.formulas.threshold import C
@@ -55,7 +56,7 @@ def test_with_the_right_guard_the_first_root_exists() -> None:
     assert failing(guard=C) == {FIRST, NOUGHT}
 
 
-@pytest.mark.parametrize("run_", range(10))
+@cases("run_", range(10))
 def test_first_requests(run_: int) -> None:
     assert _first_request(-4.0, run_, QUICK).tau == 2
     four, right = _first_request(4.0, run_, QUICK), _first_request(C, run_, QUICK)

@@ -10,6 +10,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import bdtrc
 
+from helpers.cases import cases
 from robandit.verify.drawn_samples import roots
 from robandit.verify.statement import Effort, checked
 from robandit.verify.theorem_5 import STATEMENT, pareto_root, run
@@ -47,16 +48,16 @@ def test_a_wrong_threshold_fails(wrong: Callable[..., np.ndarray], claims: set[i
     assert {k for k in range(3) if findings[k].verdict == "fails"} == claims
 
 
-@pytest.mark.parametrize("tail", [1.2, 1.5, 2.5])
-@pytest.mark.parametrize("value", [0.5, 0.01, 1e-4])
+@cases("tail", [1.2, 1.5, 2.5])
+@cases("value", [0.5, 0.01, 1e-4])
 def test_the_root_with_the_expectation(tail: float, value: float) -> None:
     m = pareto_root(tail, value)
     inside, _ = quad(lambda t: math.exp(2.0 * t) * tail * math.exp(-tail * t), 0.0, math.log(m))
     assert inside / m**2 + m**-tail == pytest.approx(value, rel=1e-8)
 
 
-@pytest.mark.parametrize("c", [2.8, 4.0, 5.83])
-@pytest.mark.parametrize("delta", [0.3, 0.1, 0.01])
+@cases("c", [2.8, 4.0, 5.83])
+@cases("delta", [0.3, 0.1, 0.01])
 def test_chernoffs_bound_on_a_large_threshold(c: float, delta: float) -> None:
     """M is above (u s/L)^(1/(1+eps)) if more than c L of s values are as large as that, each with probability L/s at most."""
     level = math.log(1.0 / delta)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from helpers.cases import cases
 from robandit import Uniform
 from robandit.policies import Oracle
 from robandit.policies.base import Policy
@@ -58,7 +59,7 @@ def test_a_bound_that_is_too_small_is_broken() -> None:
     assert ran.findings[0].verdict == "fails"
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@cases("family", FAMILIES)
 def test_every_case_is_in_the_class(family: Family) -> None:
     cases = family.cases(24_000, 6_000)
     assert len(cases) >= 1
