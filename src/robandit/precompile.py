@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from robandit.drift.watch import watch_kernel
+from robandit.drift.watch import DETECTOR
 from robandit.errors import FileError
 from robandit.files import named, shown
 from robandit.hints import guided
@@ -88,7 +88,7 @@ def _announced(name: str, kernels: Callable[[], list[Kernel]]) -> list[Kernel]:
 
 
 def _drift() -> list[Kernel]:
-    return [watch_kernel()]
+    return [DETECTOR.kernel()]
 
 
 def _trimmed_mean() -> list[Kernel]:

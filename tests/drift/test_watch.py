@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from robandit.drift import SavedWatch, Watch, detector
 from robandit.drift import watch as module
 from robandit.errors import InvalidInput
+from robandit.kernel.shared import Shared
 
 SALT = 2**63 + 12345
 
@@ -202,10 +203,8 @@ def test_a_wrong_number_of_arms_or_salt_is_rejected():
 @pytest.fixture
 def not_compiled(monkeypatch):
     """As in a process that has not compiled the detector."""
-    monkeypatch.setattr(module, "_found", [])
-    module._compile_in_background.cache_clear()
-    yield
-    module._compile_in_background.cache_clear()
+    detector = Shared(module.watch_all, "drift detector", (module.new_state(1), 0, np.zeros(1), 0, np.uint64(0)))
+    monkeypatch.setattr(module, "DETECTOR", detector)
 
 
 def test_an_interpreted_watch_has_the_same_alarms_and_state(not_compiled):
@@ -213,9 +212,9 @@ def test_an_interpreted_watch_has_the_same_alarms_and_state(not_compiled):
     generator = np.random.default_rng(2)
     watch, raised = Watch(3, SALT), []
     watch.prepare("never")
-    compiled = module.compiled_watch()
+    compiled = module.DETECTOR.compiled()
     for start in range(0, 3_000, 100):
-        module._found[:] = [compiled] * int(generator.random() < 0.5)
+        module.DETECTOR.found[:] = [compiled] * int(generator.random() < 0.5)
         raised += fed(watch, rewards()[start : start + 100])
     assert (data(watch), raised) == one_by_one()
 
@@ -228,15 +227,15 @@ def test_an_interpreted_watch_rejects_what_a_compiled_one_rejects(not_compiled):
         with pytest.raises(InvalidInput, match="values"):
             watch.feed(0, [1.0, value])
     assert data(watch) == before
-    assert module._found == []
+    assert module.DETECTOR.found == []
 
 
 def test_a_watch_is_compiled_in_the_background(not_compiled):
     watch = Watch(1, SALT)
     watch.prepare("background")
     end = time.monotonic() + 120.0
-    while not module._found:
+    while not module.DETECTOR.found:
         watch.feed(0, [1.0])
         assert time.monotonic() < end
         time.sleep(0.01)
-    assert module._ready_watch() is module._found[0]
+    assert module.DETECTOR.ready() is module.DETECTOR.found[0]

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
-from functools import cache
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from robandit.drift.alarm import Alarm
 from robandit.drift.detector import WIDTH, is_valid, new_state, restarted, watch_all
-from robandit.kernel import compiled
-from robandit.kernel.background import in_background
-from robandit.kernel.build import kernel_of
-from robandit.kernel.cache import Kernel
-from robandit.kernel.interpreted import interpreted
 from robandit.kernel.loops import LARGEST_REWARD
+from robandit.kernel.shared import Shared
 from robandit.kernel.types import Floats
 from robandit.validation import LARGEST_COUNT, MOST_ITEMS, array, choice, column, instance, integer, invalid
 
@@ -65,10 +59,7 @@ class Watch:
         Until it is compiled, it runs interpreted, with the same results. A watch for which this is not called compiles it at once.
         """
         self._compile = choice(compile, "compile", ("background", "now", "never"))
-        if compile == "now":
-            compiled_watch()
-        elif compile == "background":
-            _compile_in_background()
+        DETECTOR.prepare(compile)
 
     def feed(self, arm: int, values: Sequence[float] | Floats) -> list[Alarm]:
         """Take the next rewards of an arm; return the alarms that they raise. Each alarm starts a new segment of the arm."""
@@ -77,7 +68,8 @@ class Watch:
         if rewards.ndim != 1:
             raise invalid("values", values, "one row of rewards")
         rewards = np.require(rewards, requirements=["C", "A", "W"])  # the types that the detector is compiled for
-        entry, salt = compiled_watch() if self._compile == "now" else _ready_watch(), np.uint64(self.salt)
+        entry = DETECTOR.compiled() if self._compile == "now" else DETECTOR.ready()
+        salt = np.uint64(self.salt)
         raised: list[Alarm] = []
         end = entry(self._d, arm, rewards, 0, salt)
         if end < 0:
@@ -123,39 +115,7 @@ class Watch:
         return watch
 
 
-_EXAMPLE = (new_state(1), 0, np.zeros(1), 0, np.uint64(0))
-_LABEL = "drift detector"
-_found: list[Callable[..., Any]] = []  # the compiled detector, as soon as this process has it
-
-
-def compiled_watch() -> Callable[..., Any]:
-    """Return the compiled `watch_all`. The first call compiles it or loads it from the cache."""
-    if not _found:
-        _found.append(compiled(watch_all, label=_LABEL, args=_EXAMPLE))
-    return _found[0]
-
-
-def watch_kernel() -> Kernel:
-    """Return the kernel of `watch_all`, to be compiled by another process."""
-    return kernel_of(watch_all, _EXAMPLE)
-
-
-@cache
-def _compile_in_background() -> None:
-    def keep(owner: Any, result: Callable[..., Any] | Exception) -> None:
-        if not isinstance(result, Exception):  # if so, the bandit's own hooks were not compiled either, and it warns
-            _found.append(result)
-
-    if not _found:
-        in_background(watch_all, watch_all, label=_LABEL, args=_EXAMPLE, then=keep)
-
-
-def _ready_watch() -> Callable[..., Any]:
-    """Return `watch_all`, compiled if it is, else interpreted."""
-    return _found[0] if _found else _interpreted_watch
-
-
-_interpreted_watch = interpreted(watch_all, args=_EXAMPLE)
+DETECTOR = Shared(watch_all, "drift detector", (new_state(1), 0, np.zeros(1), 0, np.uint64(0)))
 
 
 def _packed(row: Floats) -> bytes:

@@ -236,6 +236,22 @@ def ask(select: Hook, p: Any, s: Any) -> int:
 
 
 @bounds_checked
+def ask_waiting(select: Hook, waiting: Hook, p: Any, s: Any, shifts: Floats) -> int:
+    """Return the arm to pull now, where open decisions are evidence (`robandit.policies._parts.waiting`)."""
+    if shifts[shifts.shape[0] - 1] == 0.0:
+        return int(select(p, s))
+    return int(waiting(p, s, shifts))
+
+
+@bounds_checked
+def chance_waiting(chance: Hook, waiting_chance: Hook, p: Any, s: Any, arm: int, shifts: Floats) -> float:
+    """Return the probability with which `ask_waiting` returns the arm."""
+    if shifts[shifts.shape[0] - 1] == 0.0:
+        return float(chance(p, s, arm))
+    return float(waiting_chance(p, s, arm, shifts))
+
+
+@bounds_checked
 def chance_of(chance: Hook, p: Any, s: Any, arm: int) -> float:
     """Return the probability with which the policy chooses the arm now. Call it before `tell` or `issue`."""
     return float(chance(p, s, arm))

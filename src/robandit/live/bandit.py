@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from itertools import compress
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -42,6 +43,7 @@ from robandit.inputs import at, checked_reward, checked_rewards, listed
 from robandit.kernel import loops
 from robandit.kernel.random import streams
 from robandit.live.arms import ACTIVE, PAUSED, RETIRED, Arm, State, checked_arms, checked_name, hashable
+from robandit.live.deadlines import Deadline, Ended, checked_deadline
 from robandit.live.engine import SIGNED_COLUMNS, Compile, RunningPolicy
 from robandit.live.events import (
     Added,
@@ -135,11 +137,19 @@ class Bandit:
     cap
         Rewards (or costs) are at least 0, and `standing` may say which arm has the better mean of ``min(reward, cap)``, however
         often it is asked. It cannot be changed later. The policy does not use it. None: rewards have any sign and size.
+    deadline
+        Seconds after which a decision times out, for rewards that are elapsed times in seconds. It needs ``minimize=True``. A
+        reward up to the deadline is the cost. A time-out, a reward above the deadline and a failure (`fail`) cost
+        ``failure_cost``. A decision that is older times out at the next call that decides or learns; its outcome is then ignored.
+        While a decision is open, its age is evidence against its arm, so that an arm that hangs loses its decisions at once. It
+        works with AdaKL-UCB and other index policies. Call `expire` only for decisions that say nothing, such as cancelled ones.
+    failure_cost
+        The cost of a failure or a time-out, at least the deadline. None: the deadline.
     log
         A function that is called with each event (`robandit.events`), before the method that caused it returns. See `apply`. It
         runs while the bandit is locked: it may use the bandit, but must not wait for another thread that uses it.
     clock
-        A function that returns the time of a decision in seconds since 1970.
+        A function that returns the time in seconds since 1970, for decisions and their ages.
     compile
         When to compile the policy's hooks, which takes seconds the first time (later processes load them from the cache folder).
         ``"background"``: beside the program. The bandit answers at once, with the same decisions: it runs the hooks as plain
@@ -182,6 +192,8 @@ class Bandit:
         metrics: Iterable[str] | None = None,
         guardrails: Iterable[Guardrail] | None = None,
         cap: float | None = None,
+        deadline: float | None = None,
+        failure_cost: float | None = None,
         log: Log | None = None,
         clock: Callable[[], float] = time.time,
         compile: Compile = "background",
@@ -212,6 +224,7 @@ class Bandit:
         rails = tuple(guardrails or ())
         measured = checked_metrics(metrics, rails)
         policy = policy.prepared(None).signed(validation.flag(minimize, "minimize"))
+        times = checked_deadline(deadline, failure_cost, policy, minimize=minimize, alone=sticky_for is None)
         stream = streams(np.random.SeedSequence(validation.seed(seed)), 1)[0]
         names = list(checked_arms(arms))
         state = policy.start(len(names), None, stream, names)
@@ -234,6 +247,7 @@ class Bandit:
             sticky=None if sticky_for is None else Assignments(sticky_for),
             outcomes=Outcomes(measured, rails, len(names)) if measured else None,
             evidence=None if cap is None else Evidence(cap, len(names)),
+            deadline=None if times is None else Deadline(*times, len(names)),
         )
         self._use(fields, log, clock, compile)
         if rails:
@@ -263,11 +277,15 @@ class Bandit:
         self._outcomes = fields.outcomes
         self._amounts = fields.amounts
         self._evidence = fields.evidence
+        self._deadline = fields.deadline
         self._pick = fields.pick  # the selected arm, until the next event
         self._among = fields.among  # the arms that it was selected among
         self._asked = fields.asked  # the same of earlier choices since the last event
         available = [state == ACTIVE for state in fields.states]
-        self._engine = RunningPolicy(fields.policy, fields.state, available, fields.among, compile)
+        shifts = None if fields.deadline is None else fields.deadline.waits.shifts
+        self._engine = RunningPolicy(fields.policy, fields.state, available, fields.among, compile, shifts)
+        if fields.deadline is not None:
+            fields.deadline.prepare(compile)
         self._known_alarm = self._newest_alarm()
         if self._record.watch is not None:
             self._record.watch.prepare(compile)
@@ -395,8 +413,10 @@ class Bandit:
             raise UnavailableArm(f"no arm is active: {self._listed_states()}; resume or add one")
         if positions is not engine.among and positions != engine.among:
             engine.restrict(positions)
+        if self._deadline is not None:
+            self._deadline.look(self._now())
         try:
-            pick: int = engine.ask_entry(*engine.args)  # `engine.ask`, without a call
+            pick: int = engine.ask_entry(*engine.ask_args)  # `engine.ask`, without a call
         except IndexError as error:
             engine.refuse(error)
         if pick not in engine.allowed:
@@ -468,6 +488,8 @@ class Bandit:
             if not active:
                 raise UnavailableArm(f"no arm is active: {self._listed_states()}; resume or add one")
             names = tuple(self._arms)
+            if self._deadline is not None:
+                self._deadline.look(self._now())
             play = self._engine.play_ahead(RULE, self._decisions.open.per_arm(len(names)))
 
         def allocation(decisions: int, before: int) -> dict[Arm, float]:
@@ -484,14 +506,15 @@ class Bandit:
         engine = self._engine
         with self._guard.exclusive():
             self._follow(rule)
-            evidence, self._evidence = (
-                self._evidence,
-                None,
-            )  # they come in the order of their ends, not of the decisions
+            # They come in the order of their ends, not of the decisions.
+            evidence, self._evidence = self._evidence, None
             try:
                 for i, value in pulls:
                     if value is not None:
                         self._learn((i, value, NOW, None))
+                        continue
+                    if self._deadline is not None:
+                        self._learn((i, self._deadline.failure_cost, NOW, None), end=Expired)
                         continue
                     engine.prepare("issue")
                     engine.prepare("forget")
@@ -509,11 +532,14 @@ class Bandit:
         A number is NaN if the policy has no estimate yet; the index is infinite if the arm is to be explored.
         """
         with self._guard.exclusive():
-            rows = self._engine.describe()
+            rows, deadline = self._engine.describe(), self._deadline
+            if deadline is not None:
+                deadline.look(self._now())
             columns, signed = self._policy.columns, SIGNED_COLUMNS if self._minimize else ()
             return [
                 {"arm": arm, "state": state, "pulls": pulls}
                 | {name: 0.0 - x if name in signed else x for name, x in zip(columns, row, strict=True)}
+                | ({} if deadline is None else deadline.describe(self._index[arm]))
                 for arm, state, pulls, row in zip(self._arms, self._states, self._received(), rows, strict=True)
             ]
 
@@ -623,8 +649,8 @@ class Bandit:
             warned = self._measured_update(pull, metrics)
         else:
             warned = self._learn_alone(pull) if self._accepts_updates else self._checked_update(pull)
-        if warned:
-            _warn(warned)
+        if warned or self._deadline is not None:
+            _warn(self._with_deadline(warned))
 
     def _measured_update(self, pull: Pull, metrics: Mapping[str, float] | None) -> Sequence[Warned]:
         with self._guard.exclusive():
@@ -673,24 +699,35 @@ class Bandit:
             warned = [
                 each for i, value in zip(positions, values, strict=True) for each in self._learn((i, value, NOW, None))
             ]
-        _warn(warned)
+        _warn(self._with_deadline(warned))
+
+    def _with_deadline(self, warned: Sequence[Warned]) -> Sequence[Warned]:
+        """Return warnings, with that of rewards above the deadline."""
+        return warned if self._deadline is None else [*warned, *self._deadline.warning()]
 
     def _learn(
         self, pull: Pull, extra: Mapping[str, Any] = NOTHING, end: type[Rewarded | Expired] = Rewarded
     ) -> Sequence[Warned]:
         """Learn a reward, and close its decision; return warnings. ``extra`` has other fields of the event ``end``."""
         i, value, mark, decision_id = pull
-        engine = self._engine
+        engine, deadline = self._engine, self._deadline
+        ended: Ended | None = None
+        cost = value
+        if deadline is not None:
+            ended = "timed out" if end is Expired else "failed" if "failed" in extra else None
+            cost = deadline.cost(value, ended)
         evidence = self._evidence
         if evidence is not None:
-            evidence.check(value)
+            evidence.check(cost)
         # A sum of tuples takes 40 ns less than (*engine.args, i, ...), which makes a list first.
         try:
-            grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - value if self._minimize else value, mark)))
+            grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - cost if self._minimize else cost, mark)))
         except IndexError as error:
             engine.refuse(error)
         if grown:
             engine.grow()
+        if deadline is not None:
+            deadline.learned(i, value, self._decisions.time_of(decision_id), ended)
         if decision_id is not None:
             self._decisions.open.close(decision_id)  # not before, since a hook may raise an error
             if self._sticky is not None:
@@ -700,9 +737,9 @@ class Bandit:
         if self._outcomes is not None:
             self._outcomes.resolved(i, decision_id, extra.get("metrics"))
         if evidence is not None:
-            evidence.observed(i, value) if decision_id is None else evidence.ended(i, decision_id, value)
+            evidence.observed(i, cost) if decision_id is None else evidence.ended(i, decision_id, cost)
         fresh = self._fresh[i]
-        fresh.append(value)
+        fresh.append(cost)
         warned: Sequence[Warned] = ()
         if grown or not len(fresh) % WATCHED:
             warned = self._new_warnings(i)
@@ -718,13 +755,16 @@ class Bandit:
 
     def _checked_value(self, value: Any) -> float:
         checked = checked_reward(value)
+        if self._deadline is not None:
+            self._deadline.check(checked)
         return checked if self._evidence is None else self._evidence.check(checked)
 
     def _check_signs(self, name: str, values: Sequence[float]) -> None:
-        """Raise at the first reward that a bandit with a cap refuses."""
-        if self._evidence is not None:
-            for k, value in enumerate(values):
-                self._evidence.check(value, at(name, k))
+        """Raise at the first reward that a bandit with a cap or a deadline refuses."""
+        for each in (self._evidence, self._deadline):
+            if each is not None:
+                for k, value in enumerate(values):
+                    each.check(value, at(name, k))
 
     def _learn_once(
         self, pull: Pull, extra: Mapping[str, Any] = NOTHING, end: type[Rewarded | Expired] = Rewarded
@@ -803,6 +843,10 @@ class Bandit:
         >>> [row["pulls"] for row in bandit.estimates()]
         [1, 1]
         """
+        if self._deadline is not None and self._deadline.overdue(self._now()) is not None:
+            with self._guard.exclusive():
+                warned = self._timed_out()
+            _warn(warned)
         if arm is not NOT_GIVEN or unit is not None:
             event = self.decided(among, arm=arm, unit=unit)
             return Decision(event.id, event.arm, event.propensity_or_nan, event.time)
@@ -821,9 +865,12 @@ class Bandit:
         names = None if among is None else listed("among", among)
         with self._guard.exclusive():
             self._engine.prepare("issue")
+            warned = self._timed_out()
             self._check_room(n)
             self._check_horizon(n)
-            return [self._decide(names) for _ in range(n)]
+            decisions = [self._decide(names) for _ in range(n)]
+        _warn(warned)
+        return decisions
 
     def decided(self, among: Iterable[Arm] | None = None, *, arm: Arm = NOT_GIVEN, unit: str | None = None) -> Decided:
         """Make a decision as `decide` does, and return its event, whose ``repeat`` tells whether a unit got its arm again."""
@@ -854,6 +901,8 @@ class Bandit:
             mark, propensity = self._engine.issue(i)
             made = OpenDecision(i, mark, math.nan if given else propensity, now)
             decision_id = self._decisions.add_new(*made)
+            if self._deadline is not None:
+                self._deadline.opened(i, now)
             if unit is not None:
                 self._assign(decision_id, unit, made)
             if self._outcomes is not None:
@@ -903,9 +952,7 @@ class Bandit:
     def _decide(self, among: Iterable[Arm] | None) -> Decision:
         if self._max_open is not None:
             self._check_room()
-        now = self._clock()
-        if type(now) is not float or not -inf < now < inf:
-            now = _checked_time(now)
+        now = self._now()
         i = self._choose(among)
         engine = self._engine
         if engine.rule != RULE:
@@ -926,6 +973,8 @@ class Bandit:
             self._outcomes.decided(i, decision_id)
         if self._evidence is not None:
             self._evidence.decided(i, decision_id)
+        if self._deadline is not None:
+            self._deadline.opened(i, now)
         if self._log is None and not self._asked:
             self._pick = -1  # the usual case of `_changed`, without a call
         else:
@@ -950,7 +999,8 @@ class Bandit:
             raise DecisionError(message, parameter="max_open", value=self._max_open, rule="the most open decisions")
 
     def _now(self) -> float:
-        return _checked_time(self._clock())
+        now = self._clock()
+        return now if type(now) is float and -inf < now < inf else _checked_time(now)
 
     def _facts(self, decision_id: DecisionId, made: OpenDecision) -> dict[str, Any]:
         """Return the fields of the event of a decision."""
@@ -1003,14 +1053,18 @@ class Bandit:
             final = validation.flag(final, "final")
         if not final or part is not None:
             self._add_amount(decision, checked, metrics, final, part)
-        elif warned := self._reward((decision, checked, metrics)):
-            _warn(warned)
+            return
+        warned = self._reward((decision, checked, metrics))
+        if warned or self._deadline is not None:
+            _warn(self._with_deadline(warned))
 
     def _add_amount(
         self, decision: Decision | DecisionId, value: float, metrics: Any, final: bool, part: str | None
     ) -> None:
         if final:
             raise validation.invalid("part", part, "left out, unless final is False")
+        if self._deadline is not None:
+            raise validation.invalid("final", final, "True: with a deadline, a reward is one elapsed time")
         if metrics is not None:
             raise validation.invalid("metrics", metrics, "left out, unless final is True", hint="pass them at the end")
         with self._guard.exclusive():
@@ -1038,20 +1092,67 @@ class Bandit:
         given = listed("decisions", decisions)
         checked = checked_rewards("values", values)
         with self._guard.exclusive():
-            chosen = [self._checked_open(d, at("decisions", k))[2] for k, d in enumerate(given)]
-            if len(chosen) != len(checked):
+            if len(given) != len(checked):
                 hint = "pass one reward for each decision"
-                raise InvalidInput(f"{len(chosen)} decisions but {len(checked)} rewards: {hint}")
+                raise InvalidInput(f"{len(given)} decisions but {len(checked)} rewards: {hint}")
+            late: Sequence[Warned] = self._timed_out()
+            if self._deadline is not None:
+                self._check_signs("values", checked)
+                in_time = [not self._deadline.was_late(each) for each in given]
+                given, checked = list(compress(given, in_time)), list(compress(checked, in_time))
+            chosen = [self._checked_open(d, at("decisions", k))[2] for k, d in enumerate(given)]
             if len(set(chosen)) < len(chosen):
                 twice = Counter(chosen).most_common(1)[0][0]
                 raise DecisionError(f"decision {twice!r} is given twice: a decision is rewarded exactly once")
             self._check_signs("values", [self._amounts.total(d, v) for d, v in zip(chosen, checked, strict=True)])
             warned = [each for d, v in zip(chosen, checked, strict=True) for each in self._reward((d, v, None))]
-        _warn(warned)
+        _warn(self._with_deadline([*late, *warned]))
+
+    def fail(self, *decisions: Decision | DecisionId) -> None:
+        """Close open decisions that failed. Each costs ``failure_cost``, however fast it failed. The bandit needs a ``deadline``.
+
+        >>> import robandit as rb
+        >>> bandit = rb.Bandit(["a", "b"], minimize=True, deadline=30.0)
+        >>> decision = bandit.decide()
+        >>> bandit.fail(decision)
+        >>> bandit.estimates()[0]["failures"]
+        1
+        """
+        if self._deadline is None:
+            hint = "make it with Bandit(..., minimize=True, deadline=30.0); otherwise use reward() or expire()"
+            raise NotApplicable(f"fail needs a bandit with a deadline, which gives a failure its cost: {hint}")
+        with self._guard.exclusive():
+            late = self._timed_out()
+            given = [(k, each) for k, each in enumerate(decisions) if not self._deadline.was_late(each)]
+            checked = [self._checked_open(each, at("decisions", k)) for k, each in given]
+            cost, failed = self._deadline.failure_cost, {"failed": True}
+            pulls: list[Pull] = [(i, cost, mark, id) for i, mark, id in dict.fromkeys(checked)]
+            warned = [each for pull in pulls for each in self._learn(pull, failed)]
+            warned += self._enforce_guardrails()
+        _warn([*late, *warned])
+
+    def _timed_out(self) -> list[Warned]:
+        """Close the decisions that are open for longer than the deadline; return warnings."""
+        deadline = self._deadline
+        before = None if deadline is None else deadline.overdue(self._now())
+        if deadline is None or before is None:
+            return []
+        warned: list[Warned] = []
+        for decision_id in self._decisions.open.older_than(before):
+            i, mark, _ = self._checked_open(decision_id)
+            warned += self._learn((i, deadline.failure_cost, mark, decision_id), end=Expired)
+            deadline.timed_out(decision_id)
+        return [*warned, *self._enforce_guardrails()]
 
     @alone
     def _reward(self, rewarded: tuple[Decision | DecisionId, float, Mapping[str, float] | None]) -> Sequence[Warned]:
         decision, value, metrics = rewarded
+        if self._deadline is not None:
+            self._deadline.check(value)
+            if self._deadline.overdue(self._now()) is not None:
+                return [*self._timed_out(), *self._reward(rewarded)]
+            if self._deadline.was_late(decision):
+                return ()
         i, mark, decision_id = self._decisions.checked_open(decision, self._arms, self._policy)
         if self._outcomes is not None or metrics is not None or self._amounts:
             extra = self.measured(metrics)
@@ -1083,7 +1184,9 @@ class Bandit:
             raise validation.invalid("older_than", older_than, "at least 0")
         with self._guard.exclusive():
             self._engine.prepare("forget")
-            ids = [self._checked_open(d, at("decisions", k))[2] for k, d in enumerate(decisions)]
+            late = self._timed_out()
+            given = [d for d in decisions if self._deadline is None or not self._deadline.was_late(d)]
+            ids = [self._checked_open(d, at("decisions", k))[2] for k, d in enumerate(given)]
             if older_than is not None:
                 ids += self._decisions.open.older_than(self._now() - older_than.total_seconds())
             gone = dict.fromkeys(ids)
@@ -1091,7 +1194,7 @@ class Bandit:
             warned = [each for decision_id in gone for each in self._expire(decision_id)]
             warned += self._enforce_guardrails()
             expired, ended = self._decisions.expired, self._decisions.ended
-        _warn(warned)
+        _warn([*late, *warned])
         if not known and many_expired(expired, ended):
             text = (
                 f"{expired:,} of the {ended:,} decisions that ended expired without a reward ({share(expired / ended)})"
@@ -1108,6 +1211,8 @@ class Bandit:
             self._engine.forget(i, mark)
         if self._evidence is not None:
             self._evidence.ended(i, decision_id, None)
+        if self._deadline is not None:
+            self._deadline.closed(i, self._decisions.time_of(decision_id))
         self._decisions.open.close(decision_id)
         self._decisions.expired += 1
         if self._outcomes is not None:
@@ -1152,7 +1257,9 @@ class Bandit:
         return name
 
     def _add_arm(self, name: Arm) -> None:
-        self._engine.add_arm()
+        if self._deadline is not None:
+            self._deadline.add_arm()
+        self._engine.add_arm(None if self._deadline is None else self._deadline.waits.shifts)
         self._index[name] = len(self._arms)
         self._arms.append(name)
         self._states.append(ACTIVE)
@@ -1293,6 +1400,8 @@ class Bandit:
                 self._apply(event)
             finally:
                 self._log = log
+            if self._deadline is not None:
+                self._deadline.warning()
 
     def _apply(self, event: Event) -> None:
         act = self._checked_action(event)
@@ -1314,7 +1423,10 @@ class Bandit:
             case Rewarded() | Expired() if event.value is not None:
                 i, mark, decision_id = self._checked_open(event.id)
                 extra = self.measured(event.metrics) if isinstance(event, Rewarded) else NOTHING
-                return partial(self._learn_once, (i, self._checked_value(event.value), mark, decision_id), extra)
+                if self._deadline is not None and isinstance(event, Rewarded) and event.failed:
+                    extra = {**extra, "failed": True}
+                pull = (i, self._checked_value(event.value), mark, decision_id)
+                return partial(self._learn_once, pull, extra, type(event))
             case Decided():
                 life, number = self._decisions.checked_new(event.id)
                 self._engine.prepare("issue")
@@ -1367,6 +1479,8 @@ class Bandit:
             if self._evidence is not None:
                 self._evidence.decided(made.arm, event.id)
         self._decisions.add_known(event.id, made, life, number)
+        if self._deadline is not None:
+            self._deadline.opened(made.arm, made.time)
         if event.unit is not None and self._sticky is not None:
             if event.repeat:
                 self._sticky.repeat(event.id, event.unit)

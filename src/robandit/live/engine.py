@@ -26,6 +26,7 @@ from robandit.kernel.background import in_background, resume
 from robandit.kernel.build import Entry, at_hand, flat, kernel_of, shape_of, unchecked
 from robandit.kernel.cache import Kernel
 from robandit.kernel.interpreted import interpreted
+from robandit.kernel.types import Floats
 from robandit.policies.base import Policy
 from robandit.policies.floor.floor import Floor, with_floor
 from robandit.policies.wrapping import Wrapping
@@ -37,11 +38,13 @@ Compile: TypeAlias = Literal["background", "now", "never"]
 # Each entry of `robandit.kernel.loops`: the purpose printed during compilation, the hooks, and example arguments.
 _ENTRIES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...]]] = {
     "ask": ("live", ("select",), ()),
+    "ask_waiting": ("live", ("select", "waiting"), (np.zeros(1),)),
     "tell": ("live", ("take", "update", "full"), (0, 0.0, 0.0)),
     "issue": ("decisions", ("take",), (0,)),
     "forget": ("decisions", ("expire",), (0, 0.0)),
     "describe": ("estimates", ("estimate",), (np.zeros((1, 1)),)),
     "chance_of": ("propensities", ("chance",), (0,)),
+    "chance_waiting": ("propensities", ("chance", "waiting_chance"), (0, np.zeros(1))),
 }
 SIGNED_COLUMNS = ("mean", "quantile", "index")
 """The columns of estimates that are rewards, not sizes, counts or shares. For costs they are shown with the sign of costs; the
@@ -100,8 +103,12 @@ class RunningPolicy:
         available: Sequence[bool],
         among: tuple[int, ...] | None,
         compile: Compile = "now",
+        shifts: Floats | None = None,
     ) -> None:
-        """Take over a state in which the arms ``among`` are allowed (None: all available ones), and prepare the first entries."""
+        """Take over a state in which the arms ``among`` are allowed (None: all available ones), and prepare the first entries.
+
+        With ``shifts``, open decisions are evidence (`robandit.policies._parts.waiting`). The caller keeps them up to date.
+        """
         self.policy = policy
         self.available = list(available)
         self.among = among
@@ -115,6 +122,8 @@ class RunningPolicy:
         """The reason not to go on, if there is one."""
         self._slow = False  # whether `describe` was slow
         self._shapes: Any = None
+        self._shifts = () if shifts is None else (shifts,)
+        self._ask, self._chance = ("ask", "chance_of") if shifts is None else ("ask_waiting", "chance_waiting")
         self._use(state)
         self.rule = int(state.unrewarded[-1])
         """Whether pulls without a reward count: 0 in files and logs of Robandit 0.2."""
@@ -127,7 +136,7 @@ class RunningPolicy:
         self.tell_entry: Entry
         # Bandit.decide calls this one directly, after `prepare` has set it.
         self.issue_entry: Any = None
-        self.prepare("ask")
+        self.prepare(self._ask)
         self.prepare("tell")
 
     def _use(self, state: Any) -> None:
@@ -137,6 +146,7 @@ class RunningPolicy:
             )
         self.state = state
         self.args = flat((self._params, state))
+        self.ask_args = self.args + self._shifts
 
     # --- entries -------------------------------------------------------------------------------------------------------
 
@@ -149,7 +159,7 @@ class RunningPolicy:
         if name in self._entries:
             return
         if name == "issue" and self.policy.chance is not None and not self.policy.weighted:
-            self.prepare("chance_of")
+            self.prepare(self._chance)
         bound, label, args = self._source(name)
         ready: Entry | None = None
         if name == "describe" or self._compile == "never":
@@ -176,7 +186,7 @@ class RunningPolicy:
         broken = bool(self.broken)
         entry = self.check_sound if broken else entry
         self._entries[name] = entry
-        if name == "ask":
+        if name == self._ask:
             self.ask_entry = entry
         elif name == "tell":
             self.tell_entry = entry
@@ -194,7 +204,7 @@ class RunningPolicy:
             self.ask_entry = partial(self._ask_and_warn, str(result))
 
     def _ask_and_warn(self, reason: str, *args: Any) -> Any:
-        self.ask_entry = self._entries["ask"]
+        self.ask_entry = self._entries[self._ask]
         hint = 'The bandit goes on interpreted, which is slow. compile="now" raises this as an error'
         text = f"{reason.partition(' Numba says:')[0].splitlines()[0].rstrip('.')}. {hint}"
         warnings.warn(text, CompilationWarning, stacklevel=_callers_level())
@@ -249,7 +259,7 @@ class RunningPolicy:
         if among != self.among:
             self.restrict(among)
         try:
-            arm: int = self.ask_entry(*self.args)
+            arm: int = self.ask_entry(*self.ask_args)
         except IndexError as error:
             self.refuse(error)
         if arm not in self.allowed:
@@ -304,7 +314,7 @@ class RunningPolicy:
         probability: float | None = None
         try:
             if self.policy.chance is not None and not self.policy.weighted:
-                probability = self._entries["chance_of"](*self.args, arm)
+                probability = self._entries[self._chance](*self.args, arm, *self._shifts)
             mark: float = self._entries["issue"](*self.args, arm)
         except IndexError as error:
             self.refuse(error)
@@ -355,6 +365,7 @@ class RunningPolicy:
             (self.policy, self._params) if floor is None else (floor.of, self._params._replace(floor_share=0.0))
         )
         args, fewest = flat((params, copied)), FEWEST_DRAWS if inner.randomised else 1
+        shifts = tuple(each.copy() for each in self._shifts)
 
         def play(decisions: int, before: int) -> list[float]:
             entries = self._entries  # read at each step: compiled ones may come meanwhile
@@ -362,7 +373,7 @@ class RunningPolicy:
             for total, is_counted in ((before, False), (max(decisions, fewest), True)):
                 size = -(-total // MOST_STEPS)
                 for made in range(0, total, max(size, 1)):
-                    arm = entries["ask"](*args)
+                    arm = entries[self._ask](*args, *shifts)
                     if arm not in allowed:
                         self.reject(arm)
                     entries["issue"](*args, arm)
@@ -381,9 +392,10 @@ class RunningPolicy:
     # --- arms that come and go -------------------------------------------------------------------------------------------
 
     @_of_policy
-    def add_arm(self) -> None:
-        """Add an arm at the end, available."""
+    def add_arm(self, shifts: Floats | None = None) -> None:
+        """Add an arm at the end, available. ``shifts`` has room for it."""
         self.restrict(None)
+        self._shifts = () if shifts is None else (shifts,)
         self._use(self.policy.extended(self.state))
         self.policy.resumed(self.state, len(self.available))
         self.available.append(True)

@@ -105,6 +105,8 @@ class Rewarded(_Event, frozen=True, kw_only=True):
     """What else is known of the outcome."""
     amount: float | None = None
     """The last amount, if others were added before (`Added`): ``value`` is their sum. None: there are no others."""
+    failed: bool = False
+    """Whether the decision failed, and the value is the cost of a failure (`robandit.Bandit.fail`)."""
 
 
 class Added(_Event, frozen=True, kw_only=True):
@@ -120,7 +122,7 @@ class Added(_Event, frozen=True, kw_only=True):
 
 
 class Expired(_Event, frozen=True, kw_only=True):
-    """An open decision whose reward will never come."""
+    """An open decision whose reward will never come, or that is older than the deadline of its bandit."""
 
     id: str | int = ""
     arm: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from robandit import validation
@@ -43,6 +44,11 @@ class IssuedDecisions:
     def ended(self) -> int:
         """The number of decisions that were rewarded or expired."""
         return sum(self.issued.values()) - len(self.open)
+
+    def time_of(self, decision_id: DecisionId | None) -> float:
+        """Return when an open decision was made; NaN for none."""
+        facts = None if decision_id is None else self.open.facts(decision_id)
+        return math.nan if facts is None else facts[2]
 
     def may_issue(self, decision_id: str) -> bool:
         """Return whether a later decision may get this id."""

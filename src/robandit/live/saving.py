@@ -19,6 +19,7 @@ from robandit.kernel.lazy import forget_lines
 from robandit.kernel.types import Bools, Ints
 from robandit.live.amounts import Amounts
 from robandit.live.arms import ACTIVE, Arm, State, checked_arms
+from robandit.live.deadlines import Deadline, SavedDeadline
 from robandit.live.ids import life_and_number
 from robandit.live.memory import Memory, SavedMemory
 from robandit.live.open_decisions import LARGEST_NUMBER, DecisionId, OpenDecisions, SavedDecisions
@@ -63,6 +64,7 @@ class _Saved(msgspec.Struct, kw_only=True):
     outcomes: SavedOutcomes | None = None
     amounts: dict[str | int, dict[str, float]] = {}
     evidence: SavedEvidence | None = None
+    deadline: SavedDeadline | None = None
 
 
 class _SavedByVersion1(msgspec.Struct, kw_only=True):
@@ -129,6 +131,7 @@ class Fields:
     outcomes: Outcomes | None = None
     amounts: Amounts = field(default_factory=Amounts)
     evidence: Evidence | None = None
+    deadline: Deadline | None = None
 
 
 def pack(fields: Fields) -> bytes:
@@ -142,6 +145,7 @@ def pack(fields: Fields) -> bytes:
         "sticky": None if fields.sticky is None else fields.sticky.pack(fields.open),
         "outcomes": None if fields.outcomes is None else fields.outcomes.save(),
         "evidence": None if fields.evidence is None else fields.evidence.save(),
+        "deadline": None if fields.deadline is None else fields.deadline.save(),
     }
     # One buffer per thread is used again and again, because fresh memory for megabytes costs more than writing them.
     buffer: bytearray = vars(_thread).setdefault("buffer", bytearray())
@@ -186,6 +190,11 @@ def unpack(data: bytes, source: str) -> Fields:
         sticky = Assignments.unpack(saved.sticky, decisions, len(arms), weighted=policy.weighted)
         if sticky is None:
             raise CorruptFile(f"{source} is damaged: its sticky units do not fit its arms and decisions")
+    deadline = None
+    if saved.deadline is not None:
+        deadline = Deadline.load(saved.deadline, decisions, len(arms))
+        if deadline is None or not saved.minimize or sticky is not None:
+            raise CorruptFile(f"{source} is damaged: its deadline does not fit its arms and decisions")
     allowed = _allowed(source, policy, saved)
     unrewarded = np.array(saved.unrewarded or [0] * (len(arms) + 1), dtype=np.int64)
     state = _restored(source, policy, allowed, unrewarded, saved.state)
@@ -202,6 +211,7 @@ def unpack(data: bytes, source: str) -> Fields:
         if evidence is None or not _waits_for_open(saved.evidence, decisions):
             raise CorruptFile(f"{source} is damaged: its evidence does not fit its arms and decisions")
     checked |= {"sticky": sticky, "outcomes": outcomes, "amounts": Amounts.load(saved.amounts), "evidence": evidence}
+    checked |= {"deadline": deadline}
     return Fields(**msgspec.structs.asdict(saved) | checked)
 
 

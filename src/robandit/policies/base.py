@@ -542,6 +542,8 @@ _SIGNATURES = {
     "update": ("p, s, arm, reward", "p, s, arm, reward, mark"),
     "take": ("p, s, arm",),
     "expire": ("p, s, arm, mark",),
+    "waiting": ("p, s, shifts",),
+    "waiting_chance": ("p, s, arm, shifts",),
     "full": ("p, s",),
     "chance": ("p, s, arm",),
     "estimate": ("p, s, arm, out",),

@@ -40,6 +40,7 @@ from robandit.errors import InvalidInput
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.lazy import best_arm, lazy_state, touched
 from robandit.kernel.types import Floats, Ints
+from robandit.policies._parts.waiting import lowered
 from robandit.policies.base import Policy
 from robandit.validation import LARGEST_INTEGER
 
@@ -181,6 +182,15 @@ def select_largest(index: Any, outlook: Any, level: Any, rewards: Rewards, first
     return best_arm(index, outlook, pulls_made, p, s, level(p, s))
 
 
+def select_lowered(index: Any, level: Any, rewards: Rewards, first: Any, p: Any, s: Any, shifts: Floats) -> int:
+    """Return an arm that lacks its first rewards, or else the arm with the largest index minus its shift."""
+    if first(p) > 0.0:
+        arm = first_forced(rewards, s, first(p))
+        if arm >= 0:
+            return arm
+    return lowered(index, pulls_made, p, s, level(p, s), shifts)
+
+
 def select_by_score(score: Any, rewards: Rewards, p: Any, s: Any) -> int:
     """Return an arm without rewards, or else the arm with the largest ``score(p, s, arm)``; ties as in `untried`.
 
@@ -243,6 +253,7 @@ def describe_arm(
 _PARTS = {
     "outlook": ("index",),
     "select": ("index", "outlook", "level", "rewards", "first"),
+    "waiting": ("index", "level", "rewards", "first"),
     "update": ("add", "rewards", "first"),
     "estimate": ("mean", "index", "level", "rewards", "first"),
     "chance": ("index", "outlook", "level", "rewards", "first"),
@@ -273,6 +284,7 @@ class IndexHooks:
     mean: ClassVar[Any]
     outlook: ClassVar[Any] = staticmethod(no_outlook)
     select: ClassVar[Any] = _template("select", select_largest)
+    waiting: ClassVar[Any] = _template("waiting", select_lowered)
     update: ClassVar[Any] = _template("update", learn)
     estimate: ClassVar[Any] = _template("estimate", describe_arm)
     chance: ClassVar[Any] = None
@@ -303,6 +315,10 @@ class IndexHooks:
             hook = getattr(cls, name)
             if isinstance(hook, partial) and all(hasattr(cls, part) for part in parts):
                 setattr(cls, name, staticmethod(partial(hook.func, *(cls._part(part) for part in parts))))
+        if getattr(cls.select, "func", None) is not select_largest or (
+            hasattr(cls, "index") and not hasattr(cls, "mean")
+        ):
+            cls.waiting = None  # another rule chooses, or the index may have another unit than rewards
         super().__init_subclass__()
 
     @classmethod

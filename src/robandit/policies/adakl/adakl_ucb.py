@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from robandit.kernel.lazy import best_arm, forget_lines, touched
 from robandit.kernel.types import Floats
+from robandit.policies._parts.waiting import lowered
 from robandit.policies.adakl.centre import FIRST
 from robandit.policies.adakl.clipped_index import (
     ABOVE,
@@ -134,6 +135,11 @@ class AdaKLUCB(Buffered, Policy):
     def select(p: Params, s: State) -> int:
         """Return the arm with the largest index."""
         return best_arm(index, outlook, pulls_made, p, s, level_of(s))
+
+    @staticmethod
+    def waiting(p: Params, s: State, shifts: Floats) -> int:
+        """Return the arm with the largest index minus its shift."""
+        return lowered(index, pulls_made, p, s, level_of(s), shifts)
 
     @staticmethod
     def take(p: Params, s: State, arm: int) -> float:

@@ -66,6 +66,12 @@ def select_probing(select: Any, p: Any, s: Any) -> int:
     return forced if forced >= 0 else select(p, s)
 
 
+def waiting_probing(waiting: Any, p: Any, s: Any, shifts: Floats) -> int:
+    """Return the arm that is due for a probe, or else the arm that the other policy selects while decisions are open."""
+    forced = due(p, s)
+    return forced if forced >= 0 else waiting(p, s, shifts)
+
+
 def chance_probing(chance: Any, p: Any, s: Any, arm: int) -> float:
     """Return the probability of a choice: 1 for a probe, and else that of the other policy."""
     forced = due(p, s)

@@ -16,6 +16,7 @@ from robandit.validation import within
 
 _HOOKS: dict[str, Around] = {
     "select": (schedule.select_probing, ("select",)),
+    "waiting": (schedule.waiting_probing, ("waiting",)),
     "take": (schedule.take_probing, ("take",)),
     "expire": (schedule.expire_probing, ("expire",)),
     "update": (schedule.update_probing, ("update", "take")),

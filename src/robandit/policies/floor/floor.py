@@ -12,7 +12,7 @@ import numpy as np
 from robandit.errors import InvalidInput, UnknownArm, excerpt, formatted
 from robandit.kernel.generate import out_of_line
 from robandit.kernel.random import uniform
-from robandit.kernel.types import UInts
+from robandit.kernel.types import Floats, UInts
 from robandit.policies.base import Policy
 from robandit.policies.classic.uniform import allowed_arms
 from robandit.policies.default import DEFAULT
@@ -145,6 +145,10 @@ class Floor(Wrapping, Policy):
         """Return the hooks that choose, and tell the probability of a choice."""
         if name == "select":
             return select_or_draw, ("select",)
+        if name == "waiting":
+            return waiting_or_draw, ("waiting",)
+        if name == "waiting_chance":
+            return chance_of_waiting, ("waiting",)
         if name == "chance":
             return (chance_of_both, ("chance",)) if self.of.randomised else (chance_of_either, ("select",))
         return None
@@ -159,6 +163,15 @@ def select_or_draw(select: Any, p: Any, s: Any) -> int:
         if arm >= 0:
             return arm
     return int(select(p, s))
+
+
+def waiting_or_draw(waiting: Any, p: Any, s: Any, shifts: Floats) -> int:
+    """Return an arm that the floor draws, or the arm that the other policy selects while decisions are open."""
+    if uniform(s.rng) <= p.floor_share:
+        arm = drawn(p, s)
+        if arm >= 0:
+            return arm
+    return int(waiting(p, s, shifts))
 
 
 @out_of_line
@@ -192,6 +205,11 @@ def weight_of(p: Any, s: Any, arm: int) -> float:
 def chance_of_either(select: Any, p: Any, s: Any, arm: int) -> float:
     """Return the probability of a choice if the other policy is deterministic."""
     return with_floor(p, s, arm, 1.0 if select(p, s) == arm else 0.0)
+
+
+def chance_of_waiting(waiting: Any, p: Any, s: Any, arm: int, shifts: Floats) -> float:
+    """Return the probability of a choice while decisions are open."""
+    return with_floor(p, s, arm, 1.0 if waiting(p, s, shifts) == arm else 0.0)
 
 
 def chance_of_both(chance: Any, p: Any, s: Any, arm: int) -> float:
