@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,10 +95,14 @@ def price(arms: int = 3, waiting: int = 1_000) -> tuple[float, float]:
         for k in range(waiting):
             now[0] = 2.0 * k / waiting
             bandit.decide(arm=k % arms)
-        data = bandit.to_bytes()
-        found.append(best(lambda data=data: rb.Bandit.from_bytes(data, clock=lambda: now[0], compile="now").decide))
+        found.append(best(partial(_copied, bandit.to_bytes(), now)))
     look = bandit._deadline.look  # type: ignore[union-attr]
     return best(lambda: lambda: look(now[0])), found[1] - found[0]
+
+
+def _copied(data: bytes, now: list[float]) -> Callable[[], object]:
+    """Return ``decide`` of a copy of a bandit."""
+    return rb.Bandit.from_bytes(data, clock=lambda: now[0], compile="now").decide
 
 
 def best(make: Callable[[], Callable[[], object]]) -> float:

@@ -1425,8 +1425,8 @@ class Bandit:
                 extra = self.measured(event.metrics) if isinstance(event, Rewarded) else NOTHING
                 if self._deadline is not None and isinstance(event, Rewarded) and event.failed:
                     extra = {**extra, "failed": True}
-                pull = (i, self._checked_value(event.value), mark, decision_id)
-                return partial(self._learn_once, pull, extra, type(event))
+                ended = (i, self._checked_value(event.value), mark, decision_id)
+                return partial(self._learn_once, ended, extra, type(event))
             case Decided():
                 life, number = self._decisions.checked_new(event.id)
                 self._engine.prepare("issue")
