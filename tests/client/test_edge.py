@@ -802,7 +802,7 @@ def test_the_real_service(server):
 
 def test_nothing_is_lost_or_counted_twice_when_server_and_edges_are_killed(tmp_path):
     """The server is killed under load again and again, and each time one of its edges."""
-    port, kills = free_port(), amount(2, 12)
+    port, kills = free_port(), amount(1, 12)
     reported, printed = {}, set()
     with Client(f"http://127.0.0.1:{port}", **PATIENT) as client:
         for kill in range(kills + 1):

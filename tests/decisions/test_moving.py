@@ -6,6 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from helpers.amount import amount
 from helpers.invalid import raises
 from helpers.killing import Killing
 from helpers.stores import all_events, everything, opened, reading
@@ -170,7 +171,7 @@ def test_a_killed_copy_leaves_the_source_as_it_was_and_a_target_that_nobody_open
     path = Path(path_of(golden))
     before, bytes_before = contents(golden), path.read_bytes()
     with Killing() as killing:
-        for step in (0, 1, 5, 22, 26, 30):  # the last one is right before the copy is published
+        for step in amount((0, 5, 26, 30), (0, 1, 5, 22, 26, 30)):  # the last one is right before the copy is published
             assert not killing.move(step, golden, target), step
             with pytest.raises(StoreError, match=r"is an incomplete copy of robandit migrate-store: remove"):
                 open_store(target)

@@ -26,10 +26,11 @@ from robandit.live.engine import live_kernels, source
 from robandit.policies import all_policies
 from robandit.policies.klinf import upper_bound
 from robandit.precompile import SHARED
-from robandit.simulate.simulation import any_play_kernel
+from robandit.simulate.simulation import any_play_kernel, play_kernel
 
 PROBLEM = rb.problems.bernoulli(means=[0.2, 0.8])  # every policy can be informed by it
 REPLAYED = {rb.AdaRUCB(), rb.DirichletSampling(), rb.LBSDA(), rb.UCB1()}
+LATE = {rb.AdaKLUCB(), rb.AdaRUCB(), rb.OptTINF(), rb.UCB1()}  # play against delayed rewards
 OWN = [Greedy(), Exp3()]  # policies of a user
 WORDS, COUNTS, ROW, ROWS = np.zeros((1, 4), dtype=np.uint64), np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros((1, 1))
 
@@ -51,6 +52,8 @@ def kernels(policies):
             found.append(kernel_of(partial(choose_often, *policy.hooks("select")), (*given, WORDS, COUNTS)))
         if chosen in REPLAYED:
             found.append(replay_kernel(policy))
+        if chosen in LATE:
+            found.append(play_kernel(policy, rb.problems.delayed(PROBLEM, 5), 10))
     return found
 
 

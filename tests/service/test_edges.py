@@ -273,7 +273,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path):
     path, sent, answered = tmp_path / "robandit.db", 0, 0
     rng = random.Random(5)
     made, batches = None, []
-    for _ in range(amount(3, 12)):
+    for _ in range(amount(2, 12)):
         with Server(path) as server, ExitStack() as stack:
             server.call("PUT", P, {"arms": ["a", "b"], "policy": "UCB1()"})
             made = made or allocation(server)
