@@ -176,8 +176,9 @@ def page(means: Any, tails: Any, cells: list[str], replications: int) -> str:
     return "\n".join(lines)
 
 
-NOTE = """**Limits.** Where arms differ only in scale, the mean is the better guide, also to the best p95: see "log-normal, scales
-differ". A p99 is learned slowly by every policy, since one reward in a hundred says something about it. No bound is proved."""
+NOTE = """**Limits.** Where arms differ only in scale, the mean is the better guide, also to the best p95 ("log-normal, scales
+differ"): it needs fewer rewards. Where tails differ or cross, it finds the wrong arm. Look at your arms before you choose. A p99
+is learned slowly by every policy, since one reward in a hundred says something about it. No bound is proved."""
 
 if __name__ == "__main__":
     main()

@@ -6,7 +6,11 @@ import math
 import re
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from robandit import validation
+from robandit.wording import compact, share
 
 RULE = '"mean", a quantile from "p1" to "p99.9", or a limit such as "within:2.0"'
 _QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)")
@@ -25,10 +29,35 @@ class Objective(NamedTuple):
     limit: float | None = None
     """A cost above it, or a reward below it, is beyond the limit. The share of those is minimised."""
 
+    @property
+    def name(self) -> str:
+        """What it is called in sentences: "p95", or "share beyond 2.0"."""
+        return self.text if self.limit is None else f"share beyond {self.limit!r}"
+
     def is_beyond(self, value: float, *, minimize: bool) -> bool:
         """Return whether a reward is beyond the limit."""
         assert self.limit is not None
         return value > self.limit if minimize else value < self.limit
+
+
+class ObjectiveValue(NamedTuple):
+    """The value of an objective for an arm, with distribution-free limits (0.95). A limit that is missing is infinite."""
+
+    arm: Any
+    name: str
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """Return a sentence, such as "p95 of 'atlas': 2.4, 95 % limits 2.1 to 2.9"."""
+        text = share if self.name.startswith("share") else compact
+        limits = f"95 % limits {text(self.low)} to {text(self.high)}"
+        if math.isinf(self.low) or math.isinf(self.high):
+            missing = "upper" if self.low > -math.inf else "lower" if self.high < math.inf else ""
+            known = self.low if missing == "upper" else self.high
+            limits = f"95 % limits: {text(known)}, no {missing} one yet" if missing else "too few for limits"
+        return f"{self.name} of {self.arm!r}: {text(self.value)}, {limits}"
 
 
 MEAN = Objective()
@@ -80,3 +109,17 @@ def share_limits(count: int, n: int, confidence: float = CONFIDENCE) -> tuple[fl
     risk = 0.5 * (1.0 - confidence)
     low = float(betaincinv(count, n - count + 1, risk)) if count else 0.0
     return low, float(betaincinv(count + 1, n - count, 1.0 - risk)) if count < n else 1.0
+
+
+def value_of(arm: Any, values: NDArray[np.float64], objective: Objective, *, minimize: bool) -> ObjectiveValue:
+    """Return the value of a quantile or a limit for an arm with these rewards, or costs."""
+    n = len(values)
+    if objective.limit is not None:
+        count = int(np.count_nonzero(values > objective.limit if minimize else values < objective.limit))
+        limits = share_limits(count, n) if n else (0.0, 1.0)
+        return ObjectiveValue(arm, objective.name, count / n if n else math.nan, *limits)
+    assert objective.q is not None
+    low, high = ranks(n, objective.q)
+    ordered = np.concatenate([[-math.inf], np.sort(values), [math.inf]])
+    value = float(ordered[math.ceil(objective.q * n - 1e-9)]) if n else math.nan
+    return ObjectiveValue(arm, objective.name, value, float(ordered[low]), float(ordered[high]))

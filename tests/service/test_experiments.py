@@ -35,6 +35,7 @@ FULL = {
     "fallback": "b",
     "floor": 0.02,
     "control": {"a": 0.05},
+    "objective": "within:2.0",
 }
 CHANGED = {
     "arms": ["b", "a"],
@@ -48,6 +49,7 @@ CHANGED = {
     "fallback": None,
     "floor": 0.03,
     "control": {"b": 0.05},
+    "objective": "within:3.0",
 }
 
 

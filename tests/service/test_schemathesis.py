@@ -73,6 +73,8 @@ def fit(case, ids):
         body["on_expiry"] = playable(body["on_expiry"])
     if body.get("fallback") is not None and body.get("arms"):
         body["fallback"] = chance.choice(body["arms"])
+    if body.get("objective") is not None:
+        body["objective"] = "within:2.0"  # objectives, too
     if body.get("floor") is not None:
         body["floor"] = min(body["floor"], 0.5)
     if body.get("control") is not None and body.get("arms"):

@@ -61,6 +61,7 @@ class AsyncClient(BaseClient):
         control: Mapping[str, float] | None = None,
         metrics: Sequence[str] | None = None,
         guardrails: Sequence[Mapping[str, Any]] | None = None,
+        objective: str | None = None,
     ) -> AsyncExperiment:
         """Create an experiment, or find it if it exists with the same settings. See `Client.create`."""
         settings = settings_of(
@@ -77,6 +78,7 @@ class AsyncClient(BaseClient):
             control=control,
             metrics=metrics,
             guardrails=guardrails,
+            objective=objective,
         )
         await self._core.create(name, settings)
         return self.experiment(name, minimize=minimize)

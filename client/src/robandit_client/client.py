@@ -99,6 +99,7 @@ class Client(BaseClient):
         control: Mapping[str, float] | None = None,
         metrics: Sequence[str] | None = None,
         guardrails: Sequence[Mapping[str, Any]] | None = None,
+        objective: str | None = None,
     ) -> Experiment:
         """Create an experiment, or find it if it exists with the same settings. Raise `Conflict` if its settings differ.
 
@@ -107,6 +108,7 @@ class Client(BaseClient):
         keeps its arm. ``metrics`` are the names of other numbers that rewards come with, and ``guardrails`` limits on them, such as
         ``[{"metric": "error", "at_most": 0.05}, {"metric": "latency_ms", "quantile": 0.95, "at_most": 2000}]``. ``floor`` is the
         share of decisions that is drawn uniformly, and ``control`` the shares of single arms, such as ``{"standard": 0.05}``.
+        ``objective`` is what is optimised: ``"p95"``, or ``"within:2.0"``, instead of the mean.
         """
         settings = settings_of(
             arms,
@@ -122,6 +124,7 @@ class Client(BaseClient):
             control=control,
             metrics=metrics,
             guardrails=guardrails,
+            objective=objective,
         )
         finished(self._core.create(name, settings))
         return self.experiment(name, minimize=minimize)

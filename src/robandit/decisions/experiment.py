@@ -161,6 +161,7 @@ class LiveExperiment:
             sticky_for=self.settings.sticky_for,
             metrics=self.settings.metrics,
             guardrails=self.settings.guardrails,
+            objective=self.settings.objective,
             clock=lambda: self.time,
             compile=self._compile,
         )

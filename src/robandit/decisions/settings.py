@@ -15,6 +15,8 @@ from robandit.errors import InvalidInput, InvalidReward, RobanditError
 from robandit.experiments.notation import policies_from
 from robandit.inputs import checked_reward
 from robandit.live.guardrails import Guardrail, checked_metrics
+from robandit.live.objective import policy_for
+from robandit.objectives import MEAN
 from robandit.policies.base import Policy
 from robandit.policies.default import DEFAULT
 from robandit.policies.floor.floor import Floor
@@ -61,6 +63,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics: tuple[str, ...] | None = None
     """The names of other numbers that rewards come with."""
     guardrails: tuple[Guardrail, ...] | None = None
+    objective: str | None = None
+    """What is optimised, in the notation of `robandit.objectives`. None: the mean."""
 
     def first_difference(self, other: Settings) -> str | None:
         """Return the first setting that differs, with both values, for a message. None if the same request made both."""
@@ -127,6 +131,7 @@ def checked_settings(
     control: dict[str, float] | None = None,
     metrics: Sequence[str] | None = None,
     guardrails: Sequence[msgspec.Struct] | None = None,
+    objective: str | None = None,
 ) -> Settings:
     """Return the settings that a request asks for. ``policy`` has the notation of specs."""
     if not 1 <= len(arms) <= MOST_ARMS:
@@ -155,7 +160,7 @@ def checked_settings(
         raise validation.invalid("fallback", fallback, "one of the arms")
     if sticky_for is not None:
         sticky_for = validation.within(sticky_for, "sticky_for", SHORTEST_WINDOW, LONGEST_WINDOW)
-    chosen = _checked_policy(policy)
+    chosen, aim = policy_for(None if policy is None else _checked_policy(policy), objective)
     if floor is not None or control is not None:
         _check_floor(chosen, floor, control, names)
     rails = _checked_guardrails(guardrails)
@@ -177,6 +182,7 @@ def checked_settings(
         control=control,
         metrics=None if metrics is None else tuple(metrics),
         guardrails=rails,
+        objective=None if aim == MEAN else aim.text,
     )
 
 
@@ -210,9 +216,7 @@ def _check_floor(policy: Policy, floor: float | None, control: dict[str, float] 
         raise InvalidInput(str(error), parameter="floor", value=floor, rule=error.rule) from error
 
 
-def _checked_policy(notation: str | None) -> Policy:
-    if notation is None:
-        return DEFAULT
+def _checked_policy(notation: str) -> Policy:
     try:
         chosen = policies_from(notation)
     except InvalidInput as error:  # about the notation, or a parameter of the policy

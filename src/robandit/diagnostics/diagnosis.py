@@ -16,7 +16,8 @@ from robandit.diagnostics.words import assumed, words
 from robandit.drift.alarm import GUARANTEE, Alarm
 from robandit.errors import formatted
 from robandit.kernel.types import Floats
-from robandit.policies.assumptions import Assumption
+from robandit.objectives import ObjectiveValue
+from robandit.policies.assumptions import NOTHING, Assumption
 from robandit.policies.base import Policy
 from robandit.wording import counted
 
@@ -75,6 +76,8 @@ class Diagnosis:
     minimize: bool = False  # costs: all numbers have their sign; the assumption is tested on minus the costs
     changes: tuple[Alarm, ...] = ()
     """The newest alarms of the drift detector, with the names of the arms, the oldest first."""
+    values: tuple[ObjectiveValue, ...] = ()
+    """The value of each arm, if the objective is not the mean."""
 
     def __str__(self) -> str:
         """Return the question whether these are costs, a table of the arms, the changes, the tests, and the advice."""
@@ -83,7 +86,7 @@ class Diagnosis:
         question = [self.advice.question, ""] if self.advice.question else []
         table = [_aligned(row, widths) for row in rows]
         advice = replace(self.advice, question="")
-        return "\n".join([*question, *table, "", *self.remarks(), f"advice: {advice}"])
+        return "\n".join([*question, *table, "", *self.remarks(), f"{self.advised}: {advice}"])
 
     def __repr__(self) -> str:
         return f"<Diagnosis: {counted(len(self.arms), 'arm')}, leading arm {self.leading.arm!r}; take {self.advice.policy.name}>"
@@ -93,6 +96,11 @@ class Diagnosis:
         from robandit.diagnostics.plot import diagnosis_html
 
         return diagnosis_html(self)
+
+    @property
+    def advised(self) -> str:
+        """The title of the advice."""
+        return "advice for the mean, which is not the objective" if self.values else "advice"
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the table of the arms as texts, below its head."""
@@ -105,6 +113,7 @@ class Diagnosis:
         lines = ["costs, minimised"] * self.minimize
         if len(self.arms) == 1:
             lines.append(f"There is one arm only, {formatted(lead.arm)}: nothing is decided yet. Add a second arm.")
+        lines += map(str, self.values)
         if self.changes:
             lines += [f"changes ({GUARANTEE}):", *(f"  {change}" for change in self.changes)]
         lines.append(f"leading arm: {lead.arm!r} ({lead.pulls} {kind.many})")
@@ -162,13 +171,20 @@ def leading_arm(received: Sequence[int]) -> int:
 
 
 def diagnose(
-    policy: Policy, kept: Sequence[KeptRewards], minimize: bool = False, changes: Sequence[Alarm] = ()
+    policy: Policy,
+    kept: Sequence[KeptRewards],
+    minimize: bool = False,
+    changes: Sequence[Alarm] = (),
+    values: Sequence[ObjectiveValue] = (),
 ) -> Diagnosis:
-    """Return the diagnosis of a bandit with this policy, these records of its arms (rewards, or costs to minimise) and changes."""
+    """Return the diagnosis of a bandit with this policy, these records of its arms (rewards, or costs to minimise) and changes.
+
+    ``values`` are those of an objective that is not the mean. Assumptions about rewards are then not tested.
+    """
     profiles = {each.arm: Profile(each.sample, minimize) for each in kept}
     rows = tuple(_arm_diagnosis(each, profiles[each.arm]) for each in kept)
     lead = rows[leading_arm([each.received if each.state != "retired" else -1 for each in kept])]
-    assumption = policy.facts.assumption
+    assumption = NOTHING if values else policy.facts.assumption
     contradicted = None
     if assumption.point is not None:
         test = {0.0: lead.about_zero, "median": lead.about_median, "symmetric": lead.symmetry}[assumption.point]
@@ -176,7 +192,7 @@ def diagnose(
     advice = replace(
         advise(profiles, lead.arm, missed=lead.pulls - lead.recorded), question=sign_question(profiles.values())
     )
-    return Diagnosis(policy, rows, lead, assumption, contradicted, advice, minimize, tuple(changes))
+    return Diagnosis(policy, rows, lead, assumption, contradicted, advice, minimize, tuple(changes), tuple(values))
 
 
 def _arm_diagnosis(kept: KeptRewards, profile: Profile) -> ArmDiagnosis:

@@ -19,6 +19,7 @@ from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, Variance, t
 from robandit.diagnostics.timeline import Drift, Timeline, Verdict
 from robandit.errors import InvalidInput, NoThresholdError, formatted
 from robandit.kernel.types import Floats
+from robandit.objectives import ObjectiveValue
 from robandit.validation import array, function, instance
 from robandit.wording import counted
 
@@ -35,7 +36,7 @@ _HEAVY: tuple[Variance, ...] = ("infinite", "undecided", "finite")  # the _heavi
 
 @dataclass(frozen=True, kw_only=True)
 class Mean:
-    """An estimate of the mean (or the median) with its 95 % limits and their assumption. A missing limit is infinite."""
+    """An estimate of the mean, or of another objective, with its 95 % limits and their assumption. A missing limit is infinite."""
 
     name: str
     value: float
@@ -45,6 +46,11 @@ class Mean:
     assumed: str = ""
     """The assumption of the limits; empty if there are none."""
     note: str = ""
+
+    @classmethod
+    def of(cls, found: ObjectiveValue) -> Mean:
+        """Return the value of another objective as an estimate."""
+        return cls(name=found.name, value=found.value, low=found.low, high=found.high, assumed="independent values")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -64,13 +64,15 @@ from robandit.live.guard import Guard, alone
 from robandit.live.guardrails import Broken, Guardrail, checked_metrics
 from robandit.live.ledger import Decision, IssuedDecisions, many_expired
 from robandit.live.memory import CHUNK, WATCHED, Memory
+from robandit.live.objective import policy_for, values_of
 from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
 from robandit.live.outcomes import Outcomes
 from robandit.live.saving import Among, Fields, pack, unpack
 from robandit.live.sticky import Assignment, Assignments, checked_unit
+from robandit.objectives import ObjectiveValue, objective_from
 from robandit.policies import Floor, Probing, Restarting
+from robandit.policies.assumptions import NOTHING as NO_ASSUMPTION
 from robandit.policies.base import Policy, check_policy_given
-from robandit.policies.default import DEFAULT
 from robandit.policies.wrapping import notices_changes
 from robandit.wording import share
 
@@ -125,6 +127,11 @@ class Bandit:
         (`robandit.Restarting`). Both cost regret if nothing changes.
     sticky_for
         Seconds for which a unit, such as a user, keeps its arm: see `decide`. None: decisions are independent.
+    objective
+        What is optimised. None: the mean, or what the policy optimises. A quantile, such as ``"p95"`` (p1 to p99.9), of the rewards
+        as they are passed: p95 of costs, or p5 of rewards, is the bad tail. The policy is then `QuantileUCB`. A limit, such as
+        ``"within:2.0"``: the share of rewards beyond it (costs above it, or rewards below it) is minimised. The policy then learns
+        that share, as a mean of 0 and 1.
     floor
         The share of decisions that is drawn from a fixed distribution, so that the probability of every choice is known
         (`Decision.propensity`, `robandit.Floor`). A number, such as 0.02: uniform over all arms. A mapping, such as ``{"control":
@@ -188,6 +195,7 @@ class Bandit:
         max_open: int | None = None,
         drift: Literal["probe", "restart"] | None = None,
         sticky_for: float | None = None,
+        objective: str | None = None,
         floor: float | Mapping[Arm, float] | None = None,
         metrics: Iterable[str] | None = None,
         guardrails: Iterable[Guardrail] | None = None,
@@ -199,9 +207,9 @@ class Bandit:
         compile: Compile = "background",
     ) -> None:
         """See the class."""
-        if policy is None:
-            policy = DEFAULT
-        check_policy_given(policy)
+        if policy is not None:
+            check_policy_given(policy)
+        policy, chosen = policy_for(policy, objective)
         if validation.choice(drift, "drift", (None, "probe", "restart")) is not None:
             policy = Probing(policy) if drift == "probe" else Restarting(policy)
         if isinstance(floor, Mapping):
@@ -223,8 +231,12 @@ class Bandit:
             )
         rails = tuple(guardrails or ())
         measured = checked_metrics(metrics, rails)
-        policy = policy.prepared(None).signed(validation.flag(minimize, "minimize"))
+        costs = validation.flag(minimize, "minimize") or chosen.limit is not None
+        policy = policy.prepared(None).signed(costs)
         times = checked_deadline(deadline, failure_cost, policy, minimize=minimize, alone=sticky_for is None)
+        if times is not None and chosen != MEAN:
+            text = f"deadline = {times[0]:g} and objective = {chosen.text!r} exclude each other: a deadline is about a mean"
+            raise InvalidInput(text, parameter="objective", value=objective, rule="used without a deadline")
         stream = streams(np.random.SeedSequence(validation.seed(seed)), 1)[0]
         names = list(checked_arms(arms))
         state = policy.start(len(names), None, stream, names)
@@ -248,6 +260,7 @@ class Bandit:
             outcomes=Outcomes(measured, rails, len(names)) if measured else None,
             evidence=None if cap is None else Evidence(cap, len(names)),
             deadline=None if times is None else Deadline(*times, len(names)),
+            objective=chosen.text,
         )
         self._use(fields, log, clock, compile)
         if rails:
@@ -265,6 +278,8 @@ class Bandit:
         self._index = {arm: i for i, arm in enumerate(fields.arms)}
         self._states = fields.states
         self._minimize = fields.minimize
+        self._objective = objective_from(fields.objective)
+        self._costs = fields.minimize or self._objective.limit is not None  # whether what is learned is minus a cost
         self._max_open = fields.max_open
         self._horizon = fields.policy.longest
         self._accepts_updates = self._horizon is None and not fields.policy.weighted
@@ -316,6 +331,11 @@ class Bandit:
     def cap(self) -> float | None:
         """The cap of this bandit."""
         return None if self._evidence is None else self._evidence.cap
+
+    @property
+    def objective(self) -> str:
+        """What is optimised: ``"mean"``, a quantile such as ``"p95"``, or a limit such as ``"within:2.0"``."""
+        return self._objective.text
 
     @property
     def is_broken(self) -> bool:
@@ -373,7 +393,7 @@ class Bandit:
         return bandit_html(f"Bandit: {self._policy.name}", self.estimates(), self._minimize)
 
     def plot(self) -> Figure:
-        """Return a Matplotlib figure of the arms: a trimmed mean of each with 95 % limits, and the policy's index.
+        """Return a Matplotlib figure of the arms: a trimmed mean of each (or the objective) with 95 % limits, and the index.
 
         The limits come from a random sample of at most 2,048 rewards per arm, as in `diagnose`. They do not account for the
         bandit's choice of the times at which it pulled an arm. An arrow stands for a limit that does not exist, because the rewards
@@ -383,8 +403,8 @@ class Bandit:
 
         with self._guard.exclusive():
             kept = self._record.settled().kept(self._arms, self._states, self._received())
-            estimates = self.estimates()
-        return bandit_figure(kept, estimates, self._policy.name, self._minimize)
+            estimates, values = self.estimates(), self._values(kept)
+        return bandit_figure(kept, estimates, self._policy.name, self._minimize, values)
 
     # --- choosing -----------------------------------------------------------------------------------------------------
 
@@ -529,16 +549,19 @@ class Bandit:
     def estimates(self) -> list[dict[str, Any]]:
         """Return one dict per arm: name, state, the number of rewards received (``pulls``), and the policy's columns.
 
-        A number is NaN if the policy has no estimate yet; the index is infinite if the arm is to be explored.
+        A number is NaN if the policy has no estimate yet; the index is infinite if the arm is to be explored. With a limit as the
+        objective, ``share`` and ``index`` are shares of rewards beyond it.
         """
         with self._guard.exclusive():
             rows, deadline = self._engine.describe(), self._deadline
             if deadline is not None:
                 deadline.look(self._now())
-            columns, signed = self._policy.columns, SIGNED_COLUMNS if self._minimize else ()
+            signed = SIGNED_COLUMNS if self._costs else ()
+            called = {"mean": "share"} if self._objective.limit is not None else {}
+            columns = [(called.get(name, name), -1.0 if name in signed else 1.0) for name in self._policy.columns]
             return [
                 {"arm": arm, "state": state, "pulls": pulls}
-                | {name: 0.0 - x if name in signed else x for name, x in zip(columns, row, strict=True)}
+                | {name: 0.0 + sign * x for (name, sign), x in zip(columns, row, strict=True)}
                 | ({} if deadline is None else deadline.describe(self._index[arm]))
                 for arm, state, pulls, row in zip(self._arms, self._states, self._received(), rows, strict=True)
             ]
@@ -612,22 +635,28 @@ class Bandit:
         with self._guard.exclusive():
             return None if self._evidence is None else self._evidence.counted()
 
-    def kept_rewards(self) -> tuple[list[KeptRewards], bool, tuple[Alarm, ...]]:
-        """Return what `diagnose` reads: the recorded rewards of each arm, ``minimize``, and the changes.
+    def kept_rewards(self) -> tuple[list[KeptRewards], bool, tuple[Alarm, ...], tuple[ObjectiveValue, ...]]:
+        """Return what `diagnose` reads: the recorded rewards of each arm, ``minimize``, the changes, and values of the objective.
 
         It is a copy, so that another thread can study it (`robandit.diagnostics.diagnosis.diagnose`).
         """
         with self._guard.exclusive():
             record = self._record.settled()
             kept = record.kept(self._arms, self._states, self._received())
-            return kept, self._minimize, self._alarms(record.watch)
+            return kept, self._minimize, self._alarms(record.watch), self._values(kept)
+
+    def _values(self, kept: list[KeptRewards]) -> tuple[ObjectiveValue, ...]:
+        if self._objective.text == "mean":
+            return ()
+        rows, state = self._engine.describe(), self._engine.state
+        return values_of(self._objective, self._minimize, self._policy, state, rows, kept)
 
     def _alarms(self, watch: Watch | None) -> tuple[Alarm, ...]:
         """Return the changes that were noticed, with the names of their arms and in the user's sign."""
         alarms: Sequence[Alarm] = self._engine.alarms()
         if watch is not None:
             alarms = watch.alarms
-        elif self._minimize:  # the policy maximises
+        elif self._costs:  # the policy maximises
             alarms = [alarm.negated() for alarm in alarms]
         return tuple(alarm.named(self._arms[alarm.arm]) for alarm in alarms)
 
@@ -720,8 +749,11 @@ class Bandit:
         if evidence is not None:
             evidence.check(cost)
         # A sum of tuples takes 40 ns less than (*engine.args, i, ...), which makes a list first.
+        learned = 0.0 - cost if self._minimize else cost
+        if self._objective.limit is not None:
+            learned = -1.0 if self._objective.is_beyond(value, minimize=self._minimize) else 0.0
         try:
-            grown: bool = engine.tell_entry(*(engine.args + (i, 0.0 - cost if self._minimize else cost, mark)))
+            grown: bool = engine.tell_entry(*(engine.args + (i, learned, mark)))
         except IndexError as error:
             engine.refuse(error)
         if grown:
@@ -805,7 +837,8 @@ class Bandit:
         if len(self._fresh[i]) >= CHUNK:
             self._record.fold(i)
             serving = [n if state != RETIRED else -1 for n, state in zip(self._received(), self._states, strict=True)]
-            found = self._record.alarm(i, serving, self._policy.facts.assumption, minimize=self._minimize)
+            assumption = self._policy.facts.assumption if self._objective.limit is None else NO_ASSUMPTION  # of indicators
+            found = self._record.alarm(i, serving, assumption, minimize=self._minimize)
             if found is not None:
                 kept = self._record.settled().kept(self._arms, self._states, self._received())
                 text = warning_text(self._policy, kept, self._arms[i], *found, self._minimize)

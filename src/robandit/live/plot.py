@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from robandit.diagnostics.diagnosis import KeptRewards
 from robandit.diagnostics.plot import Row, estimates_figure, short
 from robandit.diagnostics.profile import Profile
-from robandit.diagnostics.study import trimmed
+from robandit.diagnostics.study import Mean, trimmed
 from robandit.diagnostics.words import words
 from robandit.notebook import block, paragraph, table
+from robandit.objectives import ObjectiveValue
 from robandit.wording import compact, counted
 
 if TYPE_CHECKING:
@@ -21,15 +22,21 @@ MOST = 30  # arms in a figure
 
 
 def bandit_figure(
-    kept: Sequence[KeptRewards], estimates: Sequence[Mapping[str, Any]], title: str, minimize: bool
+    kept: Sequence[KeptRewards],
+    estimates: Sequence[Mapping[str, Any]],
+    title: str,
+    minimize: bool,
+    values: Sequence[ObjectiveValue] = (),
 ) -> Figure:
-    """Return the figure of `Bandit.plot`: the arms with the most rewards first."""
+    """Return the figure of `Bandit.plot`: the arms with the most rewards first. ``values`` are of another objective."""
     rows = []
     order = sorted(range(len(kept)), key=lambda i: -kept[i].received)[:MOST]
-    for arm, estimate in ((kept[i], estimates[i]) for i in order):
+    for i in order:
+        arm, estimate = kept[i], estimates[i]
         name = f"{short(arm.arm)} ({arm.received:,}{'' if arm.state == 'active' else f', {arm.state}'})"
-        plain = float(arm.sample.mean()) if len(arm.sample) else math.nan
-        rows.append(Row(name, trimmed(Profile(arm.sample, minimize)), plain, estimate.get("index", math.nan)))
+        plain = float(arm.sample.mean()) if len(arm.sample) and not values else math.nan
+        mean = Mean.of(values[i]) if values else trimmed(Profile(arm.sample, minimize))
+        rows.append(Row(name, mean, plain, estimate.get("index", math.nan)))
     few = f", the {MOST} arms with the most {words(minimize).many} of {len(kept):,}" if len(kept) > MOST else ""
     return estimates_figure(rows, f"{words(minimize).one} (in brackets: their number)", f"{title}{few}")
 

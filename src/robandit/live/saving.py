@@ -25,6 +25,7 @@ from robandit.live.memory import Memory, SavedMemory
 from robandit.live.open_decisions import LARGEST_NUMBER, DecisionId, OpenDecisions, SavedDecisions
 from robandit.live.outcomes import Outcomes, SavedOutcomes
 from robandit.live.sticky import Assignments, SavedAssignments
+from robandit.objectives import objective_from
 from robandit.policies.base import Policy, growing_fields, with_arms, without_arms
 from robandit.policies.index import no_outlook
 from robandit.policies.wrapping import notices_changes
@@ -65,6 +66,7 @@ class _Saved(msgspec.Struct, kw_only=True):
     amounts: dict[str | int, dict[str, float]] = {}
     evidence: SavedEvidence | None = None
     deadline: SavedDeadline | None = None
+    objective: str = "mean"
 
 
 class _SavedByVersion1(msgspec.Struct, kw_only=True):
@@ -132,6 +134,7 @@ class Fields:
     amounts: Amounts = field(default_factory=Amounts)
     evidence: Evidence | None = None
     deadline: Deadline | None = None
+    objective: str = "mean"
 
 
 def pack(fields: Fields) -> bytes:
@@ -180,6 +183,7 @@ def unpack(data: bytes, source: str) -> Fields:
     try:
         saved = found.renewed(policy.weighted) if isinstance(found, _SavedByVersion1) else found
         arms = checked_arms(saved.arms)
+        objective_from(saved.objective)
     except damaged as error:
         raise CorruptFile(f"{source} is damaged: {error}") from error
     decisions = OpenDecisions.unpack(saved.open, len(arms), weighted=policy.weighted)

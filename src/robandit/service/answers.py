@@ -41,14 +41,15 @@ def arms_of(bandit: Bandit) -> list[bodies.Arm]:
 
 
 def arm_estimates(rows: Sequence[Mapping[str, Any]], study: ExperimentStudy | None) -> list[bodies.ArmEstimates]:
-    """Return what is known of each arm, from `Bandit.estimates`. A study adds a trimmed mean with its limits."""
+    """Return what is known of each arm, from `Bandit.estimates`. A study adds a trimmed mean, or the objective, with its limits."""
     answers = []
     for i, row in enumerate(rows):
         own = {name: json_number(value) for name, value in row.items() if name not in ("arm", "state", "pulls")}
         numbers = {}
         if study is not None and i < len(study.means) and not math.isnan(study.means[i].value):
             mean = study.means[i]
-            numbers = {"mean": mean.value, "low": json_number(mean.low), "high": json_number(mean.high)}
+            called = "value" if study.diagnosis.values else "mean"
+            numbers = {called: mean.value, "low": json_number(mean.low), "high": json_number(mean.high)}
         answers.append(
             bodies.ArmEstimates(arm=row["arm"], state=row["state"], pulls=row["pulls"], policy=own, **numbers)
         )

@@ -161,6 +161,15 @@ class NewExperiment(Request):
             "to at most 1. null: none."
         ),
     ] = None
+    objective: Annotated[
+        str | None,
+        Meta(
+            description="What is optimised, of the rewards as you send them: mean, a quantile from p1 to p99.9, or the share of "
+            "rewards beyond a limit (costs above it, rewards below it), which is minimised. null: the mean, or what the policy "
+            "optimises.",
+            examples=["p95", "within:2.0"],
+        ),
+    ] = None
 
     metrics: Annotated[
         Annotated[list[MetricName], Meta(min_length=1, max_length=MOST_METRICS)] | None,
@@ -429,6 +438,7 @@ class Settings(msgspec.Struct, kw_only=True, omit_defaults=True):
     ] = None
     metrics: Annotated[list[str] | None, Meta(description="Other numbers that rewards come with. Absent: null.")] = None
     guardrails: Annotated[list[NewGuardrail] | None, Meta(description="Limits on metrics. Absent: null.")] = None
+    objective: Annotated[str | None, Meta(description="What is optimised. Absent: the mean.")] = None
 
 
 class Counts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -492,6 +502,13 @@ class ArmEstimates(Arm, kw_only=True):
     """What is known about an arm. All numbers have the sign and the unit of the rewards that were sent."""
 
     mean: Annotated[Number, Meta(description="A trimmed mean of a sample of at most 2,048 rewards.")] = None
+    value: Annotated[
+        Number | msgspec.UnsetType,
+        Meta(
+            description="The quantile, or the share of rewards beyond the limit, if that is the objective: then mean is null, and "
+            "low and high are the limits of this value. Absent: the objective is the mean."
+        ),
+    ] = msgspec.UNSET
     low: Annotated[
         Number,
         Meta(description="The lower limit of its 95 % interval. -infinity: the rewards are skewed to that side."),

@@ -24,7 +24,7 @@ MOST_WAITING = 64
 
 
 class ExperimentStudy(NamedTuple):
-    """A diagnosis, and a trimmed mean of each arm with its limits."""
+    """A diagnosis, and a trimmed mean of each arm, or its objective, with limits."""
 
     epoch: int
     """The number of resets at the time."""
@@ -108,6 +108,6 @@ def _estimated(saved: bytes) -> list[dict[str, Any]]:
 
 
 def _studied(policy: Any, at: tuple[int, int], kept: Any) -> ExperimentStudy:
-    arms, minimize, changes = kept
-    means = [trimmed(Profile(arm.sample, minimize)) for arm in arms]
-    return ExperimentStudy(*at, time.monotonic(), diagnose(policy, arms, minimize, changes), means)
+    arms, minimize, _, values = kept
+    means = [Mean.of(each) for each in values] or [trimmed(Profile(arm.sample, minimize)) for arm in arms]
+    return ExperimentStudy(*at, time.monotonic(), diagnose(policy, *kept), means)

@@ -19,6 +19,11 @@ from robandit.service.problems import Problem, Refusal
 # The fields below the name and the arms: label, hint, and the attributes of the input.
 _OPTIONAL = {
     "policy": ("Policy", f"Empty: {DEFAULT_POLICY}. Another example: EpsilonGreedy(epsilon=0.05)", ""),
+    "objective": (
+        "Objective",
+        "Empty: the mean. A quantile, such as p95; or within:2.0, to minimise the share of rewards beyond 2.0",
+        "",
+    ),
     "unit": ("Unit of the rewards", "Shown on the dashboard, such as ms or EUR", f' maxlength="{LONGEST_UNIT}"'),
     "reward_window": (
         "Reward window, in seconds",

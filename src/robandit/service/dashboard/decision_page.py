@@ -8,6 +8,7 @@ from typing import Any
 
 from robandit.live.engine import SIGNED_COLUMNS
 from robandit.notebook import escaped
+from robandit.objectives import objective_from
 from robandit.service import bodies
 from robandit.service.dashboard.charts import age_text
 from robandit.service.dashboard.layout import Visit, badge, definitions, page, table, time_text
@@ -32,11 +33,15 @@ async def decision(site: Site, visit: Visit) -> Answer:
         "probability": "not random, or not known" if made.propensity is None else compact(made.propensity),
         "event": f"{made.seq:,}",
     }
+    settings = experiment.settings
+    aim = objective_from(settings.objective or "mean")
+    measured = (*SIGNED_COLUMNS, "threshold") if aim.limit is None else ()
+    reason = _reason(made, aim.name, minimize=settings.minimize or aim.limit is not None)
     main = f"""<p class="back"><a href="/experiments/{experiment.name}">← {escaped(experiment.name)}</a></p>
 <h1 class="title">Decision <code>{escaped(id)}</code></h1>
-{_story(made, experiment.settings.unit, _reason(made, minimize=experiment.settings.minimize))}
+{_story(made, settings.unit, reason)}
 <h2>What was known then</h2>
-{_arms(made, (*SIGNED_COLUMNS, "threshold"), experiment.settings.unit)}
+{_arms(made, measured, settings.unit)}
 <p class="note">The arms right before the decision, with the policy's own numbers. Version {escaped(made.version)} decided;
 the numbers are computed again from the log. The policy's estimate of a mean is not the trimmed mean of the experiment's page.</p>
 <h2>Context</h2>{_context(made.context)}
@@ -44,7 +49,7 @@ the numbers are computed again from the log. The policy's estimate of a mean is 
     return page(visit, f"Decision {id[:40]}", main)
 
 
-def _reason(made: bodies.Explanation, *, minimize: bool) -> str:
+def _reason(made: bodies.Explanation, objective: str, *, minimize: bool) -> str:
     """Return why the arm was chosen, if the numbers say it: it had the best index of all arms that could be chosen."""
     possible = [arm for arm in made.arms if arm.state == "active" and (made.among is None or arm.arm in made.among)]
     indices = {arm.arm: arm.policy.get("index") for arm in possible}
@@ -54,7 +59,7 @@ def _reason(made: bodies.Explanation, *, minimize: bool) -> str:
     if indices.get(made.arm) != (min(finite) if minimize else max(finite)):
         return ""
     word = "lowest" if minimize else "highest"
-    return f"It had the {word} index: the policy's optimistic estimate of its mean."
+    return f"It had the {word} index: the policy's optimistic estimate of its {objective}."
 
 
 def _story(made: bodies.Explanation, unit: str, reason: str) -> str:

@@ -13,6 +13,7 @@ from robandit.diagnostics.study import Mean
 from robandit.diagnostics.tails import TailIndex
 from robandit.live.memory import SIZE
 from robandit.notebook import escaped
+from robandit.objectives import objective_from
 from robandit.report.pieces import more, warning
 from robandit.service import bodies
 from robandit.service.dashboard import charts
@@ -87,6 +88,8 @@ def show(
     )
     unit = f" in {escaped(summary.settings.unit)}" if summary.settings.unit else ""
     what = f"costs{unit}, minimised" if summary.settings.minimize else f"rewards{unit}, maximised"
+    if summary.settings.objective is not None:
+        what += f"; objective: {escaped(objective_from(summary.settings.objective).name)}"
     main = f"""
 {refused}<div class="head"><h1 class="title">{escaped(name)}</h1>{live_part("state", made["state"], tag="span")}</div>
 <p class="muted">{what}; policy: {escaped(experiment.bandit.policy.name)}</p>
@@ -160,14 +163,16 @@ def _arms(
             f"<td>{arm.pulls:,}</td>{_mean_cells(known.get(arm.arm), medians.get(arm.arm, math.nan), axis)}"
             f"{_metric_cells(arm)}</tr>"
         )
-    unit = f", {summary.settings.unit}" if summary.settings.unit else ""
+    aim = objective_from(summary.settings.objective or "mean")
+    unit = f", {summary.settings.unit}" if summary.settings.unit and aim.limit is None else ""
+    estimate = "trimmed mean" if aim.text == "mean" else aim.name
     heads = {
         "arm": "",
         "traffic": "bar",
         "rewards": "",
-        f"trimmed mean{unit}": "",
+        f"{estimate}{unit}": "",
         "95 % limits": "",
-        "mean and limits": "interval",
+        f"{'mean' if aim.text == 'mean' else 'value'} and limits": "interval",
     } | {f"mean {name}": "" for name in _measured(summary)}
     left = len(summary.arms) - len(arms)
     others = f'<p class="note">And {counted(left, "arm")} with less traffic.</p>' if left else ""
@@ -208,7 +213,12 @@ def _limits(low: float, high: float) -> str:
 
 def _means_note(study: ExperimentStudy | None) -> str:
     if study is None:
-        return '<p class="note">Means appear after the first rewards.</p>'
+        return '<p class="note">Estimates appear after the first rewards.</p>'
+    if study.diagnosis.values:
+        return (
+            f'<p class="note">Distribution-free limits from order statistics or counts, at {counted(study.rewards, "reward")}. '
+            f"A share comes from a sample of at most {SIZE:,} rewards of each arm.</p>"
+        )
     return (
         f'<p class="note">Trimmed means with 95 % limits, from a sample of at most {SIZE:,} rewards of each arm, at '
         f"{counted(study.rewards, 'reward')}. A side on which the rewards are "
@@ -229,11 +239,12 @@ def _tails(study: ExperimentStudy | None) -> str:
     if len(diagnosis.arms) > FEW_ARMS:
         shown = more(f"Tails of {min(MOST_ROWS, len(diagnosis.arms))} arms", shown)
     advice = "".join(f"<p>{escaped(' '.join(line.split()))}</p>" for line in str(diagnosis.advice).split("\n  - "))
+    of = "the mean of " if diagnosis.values else ""
     return (
         f'{shown}<p class="note">The tail index is given by its 95 % interval: the lower it is, the heavier is the tail. Below 2, '
         "the variance is infinite; below 1, so is the mean.</p>"
         f"<p>{escaped(diagnosis.policy.name)}: {escaped(diagnosis.words())}.</p>"
-        f"{more('Which policy suits these rewards', advice)}"
+        f"{more(f'Which policy suits {of}these rewards', advice)}"
     )
 
 
@@ -298,6 +309,7 @@ def _settings(summary: bodies.Summary) -> str:
     facts = {
         "policy": escaped(settings.policy),
         "rewards": "costs, minimised" if settings.minimize else "maximised",
+        "objective": escaped(settings.objective or "mean"),
         "seed": "drawn by the server" if settings.seed is None else str(settings.seed),
         "reward window": "none" if settings.reward_window is None else charts.age_text(settings.reward_window),
         "on expiry": "nothing is learned" if settings.on_expiry == "drop" else f"{settings.on_expiry:g} is learned",
