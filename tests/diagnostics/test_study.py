@@ -11,6 +11,7 @@ from helpers.invalid import raises
 from helpers.samples_of import drawn
 from robandit.diagnostics.study import ArmStudy, Study, study
 from robandit.errors import InvalidInput
+from robandit.laws import Pareto
 from robandit.recorded.summary import ArmRecord, BadRows, Recorded
 
 
@@ -338,3 +339,17 @@ def test_every_headline(expected):
         for kind in HEADLINES[expected]
     ]  # fmt: skip
     assert Study.headline.fget(SimpleNamespace(arms=arms)) == expected
+
+
+def test_a_study_begins_with_the_objective():
+    values = Pareto(tail=1.5).sample(2_000, seed=1)
+    recorded = Recorded.of({"a": values, "b": values + 1.0}, minimize=True)
+    found = study(recorded, objective="p90")
+    assert [value.arm for value in found.values] == ["a", "b"]
+    assert found.values[0].value == np.quantile(values, 0.9, method="inverted_cdf")
+    assert found.values[0].low < found.values[0].value < found.values[0].high
+    assert found.first_lines[0].startswith("p90 of 'a': ")
+    assert study(recorded, objective="within:3").values[0].value == (values > 3.0).mean()
+    assert study(recorded).values == ()
+    with pytest.raises(InvalidInput, match="objective"):
+        study(recorded, objective="p0")

@@ -291,3 +291,31 @@ def test_totals_and_the_verdict_of_a_replay_without_a_rare_arm_say_so(propensity
     for standing in Findings(results).standings:
         assert standing.reference[0] == "(the log without 'd')"
     assert "the log, without 'd', earned" in " ".join(Findings(results).costs)
+
+
+def test_a_quantile_of_a_record():
+    plan = replayed(records(), ["QuantileUCB(q=0.9)"], objective="p90", replications=2)
+    assert [played.name for played in plan.problems] == ["recorded, p90, bootstrap"], (
+        "in-order has sums of rewards only"
+    )
+    assert plan.problems[0].reference is None
+    gaps = plan.problems[0].problem.gaps
+    assert gaps.tolist() == rb.problems.with_objective(plan.problems[0].problem.problem, "p90").gaps.tolist()
+    assert "p90 of 'a': " in notes_of(plan)
+    assert "95 % limits" in notes_of(plan)
+    assert "best arm" not in notes_of(plan)
+    with pytest.raises(InvalidInput, match="a table in order has no p90"):
+        replayed(records(), modes=["in-order"], objective="p90")
+
+
+def test_a_share_of_a_record():
+    plan = replayed(records(), ["AdaKLUCB"], objective="within:0.5", replications=2, modes=["bootstrap", "in-order"])
+    drawn, ordered = (played.problem for played in plan.problems)
+    rewards = records().table().rewards
+    below = (rewards < 0.5).mean(axis=0)
+    np.testing.assert_allclose(drawn.means, below, atol=1e-7)
+    assert (drawn.minimize, ordered.minimize) == (True, True)
+    assert ordered.rewards.tolist() == (rewards < 0.5).astype(float).tolist()
+    assert plan.problems[0].reference.mean == pytest.approx(below.mean())
+    assert plan.problems[0].reference.column == ""
+    assert "share beyond 0.5 of 'a': " in notes_of(plan)

@@ -278,13 +278,13 @@ def test_kept_rewards_are_what_a_diagnosis_reads(minimize):
     bandit = rb.Bandit(ARMS, rb.UCB1(), minimize=minimize)
     values = rb.laws.Pareto(tail=2.5).sample(700, seed=0).tolist()
     bandit.update_many(["eu", "us"] * 350, values)
-    kept, minimized, changes = bandit.kept_rewards()
+    kept, minimized, *rest = bandit.kept_rewards()
     assert minimized is minimize
-    assert repr(diagnose(bandit.policy, kept, minimized, changes)) == repr(bandit.diagnose())
+    assert repr(diagnose(bandit.policy, kept, minimized, *rest)) == repr(bandit.diagnose())
     before = bandit.to_bytes()
-    report = repr(diagnose(bandit.policy, kept, minimized, changes))
+    report = repr(diagnose(bandit.policy, kept, minimized, *rest))
     bandit.update_many(["eu"] * 300, [5.0] * 300)
-    assert repr(diagnose(bandit.policy, kept, minimized, changes)) == report  # a copy
+    assert repr(diagnose(bandit.policy, kept, minimized, *rest)) == report  # a copy
     assert bandit.to_bytes() != before
 
 

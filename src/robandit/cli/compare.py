@@ -9,6 +9,7 @@ from robandit.cli.options import (
     All,
     Figures,
     Imports,
+    Objective,
     OptionalInteger,
     Policies,
     Quick,
@@ -28,6 +29,7 @@ def compare(
     suite: Literal["heavy", "light", "paper", "lower-bound", "changing", "delayed"] | None = None,
     policy: Policies = None,
     every: All = False,
+    objective: Objective = "mean",
     horizon: OptionalInteger = None,
     replications: Replications = None,
     seed: Seed = 1,
@@ -75,8 +77,9 @@ def compare(
     check_figures(figures)
     size: dict[str, Any] = {"horizon": horizon, "replications": replications, "seed": seed, "quick": quick}
     choices = {"import": imports, "problem": problem, "suite": suite, "policy": policy, "all": every}
-    command = command_line("compare", **choices, **size)
-    plan = compared(problem or [], suite, chosen, **size)
+    aim = None if objective == "mean" else objective
+    command = command_line("compare", **choices, objective=aim, **size)
+    plan = compared(problem or [], suite, chosen, **size, objective=objective)
     with tempfile.TemporaryDirectory(prefix="robandit-") as folder:
         with runbar() as bar:
             shown: dict[str, Any] = {"progress": bar.progress, "finished": bar.finished}

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from robandit.cli.options import command_line
+from robandit.cli.options import Objective, command_line
 from robandit.cli.table_options import File, Reading
 
 
-def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Path("robandit-diagnosis.html")) -> None:
+def diagnose(
+    file: File = None,
+    *,
+    reading: Reading = Reading(),
+    objective: Objective = "mean",
+    out: Path = Path("robandit-diagnosis.html"),
+) -> None:
     """Study the means and tails of recorded rewards, and recommend a policy. Prints tables and writes an HTML page.
 
     For each arm, the tables show the number of rewards and of zeros, the mean and robust means with confidence limits, three
@@ -41,7 +47,8 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
     from robandit.report.study import write_study
 
     check_writable(out)
-    command = command_line("diagnose", file, **asdict(reading))
+    aim = None if objective == "mean" else objective
+    command = command_line("diagnose", file, **asdict(reading), objective=aim)
     records = reading.records(file)
     with rows("reading") as progress:
         recorded = records.summary(progress)
@@ -51,7 +58,7 @@ def diagnose(file: File = None, *, reading: Reading = Reading(), out: Path = Pat
         log = None if paired is not None else timed_log(records, recorded.rows, replay_plan.UNASKED)
     with steps("studying arms", len(recorded.arms)) as advance:
         known = None if isinstance(log, str) else log
-        result = study(recorded, lambda *_: advance(None), table=paired, log=known)
+        result = study(recorded, lambda *_: advance(None), table=paired, log=known, objective=objective)
     remarks = [] if recorded.filtered is None else [f"{recorded.filtered}."]
     remarks += [log] if isinstance(log, str) else reading.time_hint(records, "test for changes with time")
     if records.propensity is not None:

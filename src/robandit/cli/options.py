@@ -47,6 +47,12 @@ All = Annotated[
     Flag, Parameter(name="--all", help=f"The same as --policy all, plus {EVERY[1]}. Cannot be used with --policy.")
 ]
 Replications = Annotated[OptionalInteger, Parameter(help="Independent runs of each policy; by default 50.")]
+Objective = Annotated[
+    str,
+    Parameter(
+        help="What is optimised: mean, a quantile (p95), or within:2.0, the share of rewards beyond 2.0 (costs above it)."
+    ),
+]
 Quick = Annotated[
     Flag, Parameter(help="Run a tenth of the pulls and 20 replications. --horizon and --replications take precedence.")
 ]

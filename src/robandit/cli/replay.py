@@ -10,6 +10,7 @@ from robandit.cli.options import (
     All,
     Figures,
     Imports,
+    Objective,
     OptionalInteger,
     Policies,
     Quick,
@@ -33,6 +34,7 @@ def replay(
     mode: list[Mode] | None = None,
     policy: Policies = None,
     every: All = False,
+    objective: Objective = "mean",
     horizon: OptionalInteger = None,
     replications: Replications = None,
     seed: Seed = 1,
@@ -82,10 +84,13 @@ def replay(
     import_given(imports)
     check_figures(figures)
     choices = {"import": imports, "propensity": propensity, "mode": mode, "policy": policy, "all": every}
+    choices["objective"] = None if objective == "mean" else objective
     size: dict[str, Any] = {"horizon": horizon, "replications": replications, "seed": seed}
     command = command_line("replay", file, **asdict(reading), **choices, **size, out=out, quick=quick)
     records = reading.records(file, propensity)
     name = reading.name(file)
     with rows("reading") as progress:
-        plan = replayed(records, chosen, name=name, modes=mode or (), **size, quick=quick, progress=progress)
+        plan = replayed(
+            records, chosen, name=name, modes=mode or (), **size, objective=objective, quick=quick, progress=progress
+        )
     play_into(out or Path(f"{name}-replay"), plan, threads=threads, command=command, figures=figures)

@@ -19,7 +19,7 @@ from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, Variance, t
 from robandit.diagnostics.timeline import Drift, Timeline, Verdict
 from robandit.errors import InvalidInput, NoThresholdError, formatted
 from robandit.kernel.types import Floats
-from robandit.objectives import ObjectiveValue
+from robandit.objectives import MEAN, ObjectiveValue, objective_from, value_of
 from robandit.validation import array, function, instance
 from robandit.wording import counted
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from robandit.recorded.summary import ArmRecord, Recorded
 
 DELTA = 0.05
+OTHERWISE = "All else here is about means, the advice and the verdict included."
 SEED = 8
 _HEAVY: tuple[Variance, ...] = ("infinite", "undecided", "finite")  # the _heaviest first
 
@@ -151,6 +152,8 @@ class Study:
     """The rewards in order of time, if it is known."""
     drift: Drift | None = None
     """The arms that changed with time; None if the order of time is not known."""
+    values: tuple[ObjectiveValue, ...] = ()
+    """The value of each arm, if the objective is not the mean."""
 
     def __str__(self) -> str:
         """Return what to check first (a forgotten sign, changes), the tails, the advice, and whether the best arm is known."""
@@ -161,7 +164,9 @@ class Study:
     def first_lines(self) -> list[str]:
         """Sentences to read before any verdict: questions about the sign and the table, and which arms changed. Often empty."""
         question = [self.advice.question] if self.advice.question else []
-        return [*question, *self.recorded.notes] + (self.drift.lines if self.drift is not None else [])
+        drift = self.drift.lines if self.drift is not None else []
+        values = [*map(str, self.values), *([OTHERWISE] if self.values else [])]
+        return [*question, *self.recorded.notes, *drift, *values]
 
     @property
     def verdict(self) -> Verdict:
@@ -220,6 +225,7 @@ def study(
     *,
     table: Floats | Table | None = None,
     log: Log | None = None,
+    objective: str = "mean",
 ) -> Study:
     """Study recorded rewards.
 
@@ -235,6 +241,8 @@ def study(
     log
         The same rewards in order of time, if known: `open_records(..., time="when").log(times=True)`. Each arm is then tested for
         changes, and the verdict accounts for them.
+    objective
+        A quantile such as ``"p95"``, or a limit such as ``"within:2.0"``: the study begins with its value for each arm.
 
     Examples
     --------
@@ -251,6 +259,7 @@ def study(
     """
     from robandit.recorded import Recorded, Table
 
+    aim = objective_from(objective)
     if not isinstance(recorded, Recorded):
         hint = "pass Recorded.of(a mapping from arm to rewards), or the summary() of records"
         raise InvalidInput(f"recorded is a {type(recorded).__name__}: {hint}")
@@ -283,6 +292,9 @@ def study(
         also=also,
         timeline=timeline,
         drift=None if timeline is None else timeline.drift(minimize=minimize),
+        values=()
+        if aim == MEAN
+        else tuple(value_of(arm, each.values, aim, minimize=minimize) for arm, each in profiles.items()),
     )
 
 

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from robandit.errors import InvalidInput
 from robandit.experiments.plan import MOST_REPLICATIONS, Plan, Played, planned
 from robandit.experiments.spec_entries import Misplaced, policies_in, problems_in
-from robandit.policies import Policy, all_policies
+from robandit.objectives import MEAN, Objective, objective_from
+from robandit.policies import Policy, QuantileUCB, all_policies
 from robandit.policies.comparison import count_algorithms
 from robandit.policies.default import DEFAULT
+from robandit.problems import with_objective
 from robandit.validation import integer, items_of, text
 
 PULLS = 50_000
@@ -42,12 +44,14 @@ def compared(
     replications: int | None = None,
     seed: int = 1,
     quick: bool = False,
+    objective: str = "mean",
 ) -> Plan:
     """Return the plan of `robandit compare`. The default is one heavy-tailed problem and the policies of `FIRST_LOOK`.
 
     If no horizon is given, problems of a suite use their own, and other problems use 50,000. With ``quick``, the defaults are
-    a tenth of these pulls and 20 replications.
+    a tenth of these pulls and 20 replications. ``objective`` is that of `robandit.problems.with_objective`.
     """
+    aim = objective_from(objective)
     horizon, replications, seed = asked_numbers(horizon, replications, seed, quick=quick)
     if not problems and suite is None:
         problems = ["negated_pareto(means=[-1.0, -1.5, -2.0], tail=1.5)"]
@@ -55,11 +59,13 @@ def compared(
         named = problems_in(() if suite is None else (suite,), problems)
     except Misplaced as error:  # drop the place in the spec: a command line has no spec
         raise InvalidInput(error.message) from error
-    chosen, notes = asked_policies(policies)
+    chosen, notes = asked_policies(policies, aim)
     played = []
     for each in named:
         own = each.horizon or PULLS
-        played.append(Played(each.name, each.problem, horizon or (max(1, own // 10) if quick else own)))
+        name = each.name if aim == MEAN else f"{each.name}, {aim.text}"
+        problem = with_objective(each.problem, aim.text)
+        played.append(Played(name, problem, horizon or (max(1, own // 10) if quick else own)))
     return planned(played, chosen, replications=replications, seed=seed, notes=notes)
 
 
@@ -74,11 +80,17 @@ def asked_numbers(
     return horizon, integer(replications, "replications", 1, MOST_REPLICATIONS), integer(seed, "seed", 0, None)
 
 
-def asked_policies(policies: Sequence[str]) -> tuple[list[Policy], list[str]]:
-    """Return the policies that a command line names, by default those of `FIRST_LOOK`, with a note that there are more."""
+def asked_policies(policies: Sequence[str], aim: Objective = MEAN) -> tuple[list[Policy], list[str]]:
+    """Return the policies that a command line names, by default those of `FIRST_LOOK`, with a note that there are more.
+
+    If the objective is a quantile, `QuantileUCB` is the first of them.
+    """
     if not (type(policies) in (list, tuple) and len(policies) == 0):
         return named_policies(policies), []
     chosen, every = named_policies(FIRST_LOOK), named_policies(EVERY)
+    if aim.q is not None:
+        chosen = [QuantileUCB(q=aim.q), *chosen]
+        return chosen, ["The other policies learn the mean. To see all, add --all."]
     algorithms = f"{count_algorithms(every)} of {count_algorithms(all_policies())} algorithms, some in several variants"
     return chosen, [f"These are {len(chosen)} of {len(every)} policies ({algorithms}). To see all, add --all."]
 

@@ -19,8 +19,9 @@ from robandit.errors import InvalidInput, formatted
 from robandit.experiments.compare_plan import asked_numbers, asked_policies
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.kernel.types import Floats
+from robandit.objectives import MEAN, Objective, objective_from, value_of
 from robandit.policies import UCB1, UCBV, Policy
-from robandit.problems import InOrder, Logged, Problem, recorded_problem
+from robandit.problems import InOrder, Logged, Problem, recorded_problem, with_objective
 from robandit.recorded import Incomplete, Log, Records, Samples, Table
 from robandit.validation import flag, function, instance, invalid, items_of, text
 from robandit.wording import counted
@@ -64,6 +65,7 @@ def replayed(
     replications: int | None = None,
     seed: int = 1,
     quick: bool = False,
+    objective: str = "mean",
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Plan:
     """Return the plan of policies on recorded rewards. The default is the policies of `robandit compare`, in all possible modes.
@@ -90,6 +92,9 @@ def replayed(
         Same seed, same numbers.
     quick
         A tenth of the pulls and 20 replications, unless given.
+    objective
+        ``"p95"``: regret is that of a quantile, and the mode in-order, whose regret is a sum of rewards, is not played.
+        ``"within:2.0"``: the rewards are replaced by costs, 1 beyond the limit and 0 within it.
     progress
         Called with the number of rows read so far and the total number of rows, if known.
     """
@@ -102,7 +107,8 @@ def replayed(
     for mode in modes:
         if not isinstance(mode, str) or mode not in get_args(Mode) or modes.count(mode) > 1:
             raise invalid("modes", list(modes), f"a list without repetitions of {', '.join(get_args(Mode))}")
-    chosen, more = asked_policies(policies)
+    aim = objective_from(objective)
+    chosen, more = asked_policies(policies, aim)
     recorded = records.samples(progress=progress)
     if len(recorded) < 2:
         raise InvalidInput(
@@ -120,26 +126,55 @@ def replayed(
     whole_log = records.log(times=rows <= UNASKED) if weighted_or_asked else None
     log = None if whole_log is None else whole_log.without(few)
     possible: list[Mode] = ["bootstrap"]
-    possible += ["in-order"] if isinstance(table, Table) else []
+    possible += ["in-order"] if isinstance(table, Table) and aim.q is None else []
     possible += ["rejection"] if log is not None else []
     chosen_modes = modes or possible
     cautions, drift = _first_notes(records, recorded, table, whole_log, rows, chosen_modes)
     cautions += _without(few, recorded)
     notes = [_read(records, recorded), *([] if modes else _left_out(records, table, drift))]
+    minimize = records.minimize
+    if aim != MEAN:
+        notes += [f"{value_of(arm, samples[arm], aim, minimize=minimize)}." for arm in samples]
+        name = f"{name}, {aim.text}"
+    if aim.limit is not None:
+        minimize = True
+        samples, table, log = _beyond(aim, records, samples, table, log)
     played = []
     references = _References(records, samples, table, log, few)
     for mode in chosen_modes:
-        problem, pulls, note = _played(mode, records, samples, table, log, horizon, quick)
+        problem, pulls, note = _played(mode, records, samples, table, log, horizon, quick, minimize)
+        if aim.q is not None:
+            problem = with_objective(problem, aim.text)
         if mode in modes and horizon is not None and pulls < horizon:
             beyond = f"horizon = {horizon} is beyond the {pulls:,} times of {records.source}"
             raise InvalidInput(f"{beyond}: ask for fewer pulls")
         # Under drift the regret of rejection does not determine the rewards that the policy got (`_MIXED_REGRET`).
-        reference = None if drift and mode == "rejection" else references.of(mode)
+        reference = None if (drift and mode == "rejection") or aim.q is not None else references.of(mode)
+        if reference is not None and aim.limit is not None:
+            reference = replace(reference, column="")  # a share has no unit
         played.append(Played(f"{name}, {mode}", problem, pulls, reference))
         notes.append(note)
-    verdict = str(Verdict(_resolution(recorded, table, whole_log, records.minimize), drift))
-    notes += [*references.notes, *_told(chosen), verdict, *more]
+    verdict = [str(Verdict(_resolution(recorded, table, whole_log, minimize), drift))] if aim == MEAN else []
+    notes += [*references.notes, *_told(chosen), *verdict, *more]
     return planned(played, chosen, replications=replications, seed=seed, notes=notes, cautions=cautions)
+
+
+def _beyond(
+    aim: Objective, records: Records, samples: Samples, table: MaybeTable, log: Log | None
+) -> tuple[Samples, MaybeTable, Log | None]:
+    """Return the record with a cost of 1 for each reward beyond the limit, and of 0 for the others."""
+
+    limit = aim.limit
+    assert limit is not None
+
+    def costs(values: Floats) -> Floats:
+        return (values > limit if records.minimize else values < limit).astype(np.float64)
+
+    indicators = {arm: costs(values) for arm, values in samples.items()}
+    samples = Samples(indicators, samples.counts, 0.0, samples.bad, samples.filtered, samples.notes)
+    if isinstance(table, Table):
+        table = replace(table, rewards=costs(table.rewards))
+    return samples, table, None if log is None else replace(log, rewards=costs(log.rewards))
 
 
 def _told(policies: Sequence[Policy]) -> list[str]:
@@ -292,14 +327,21 @@ def _left_out(records: Records, table: MaybeTable, drift: Drift | None) -> list[
 
 
 def _played(
-    mode: Mode, records: Records, samples: Samples, table: MaybeTable, log: Log | None, horizon: int | None, quick: bool
+    mode: Mode,
+    records: Records,
+    samples: Samples,
+    table: MaybeTable,
+    log: Log | None,
+    horizon: int | None,
+    quick: bool,
+    minimize: bool,
 ) -> tuple[Problem, int, str]:
     """Return the problem of a mode, its horizon, and a note about it."""
     problem: Problem
     weighted = log is not None and log.propensities is not None
     one = words(records.minimize).one
     note = _HOW[mode].replace("reward", one)
-    cut, minimize = False, records.minimize
+    cut = False
     if mode == "bootstrap":
         problem, most = recorded_problem(samples, minimize), sum(map(len, samples.values()))
         if log is not None and weighted:

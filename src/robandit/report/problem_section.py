@@ -14,6 +14,7 @@ from robandit.experiments.verdicts import ENOUGH
 from robandit.laws import Empirical, Law, Weighted
 from robandit.laws.median import law_median
 from robandit.problems import Problem
+from robandit.problems.objectives import OfQuantile
 from robandit.report.chart_data import shares
 from robandit.report.pieces import cell, escaped, figure, more, number_cell, swatch, table, warning, words_cell
 from robandit.wording import counted, number, percent
@@ -204,7 +205,9 @@ def _pulls(section: Standing, place: int) -> str:
 
 def _arms(section: Standing) -> str:
     problem = section.played.problem
-    rows = []
+    aim = problem.objective.text if isinstance(problem, OfQuantile) else ""
+    values = problem.quantiles if isinstance(problem, OfQuantile) else problem.means
+    rows: list[dict[str, str]] = []
     for i, law in enumerate(problem.laws):
         reward = problem.reward_laws[i]
         gap = float(problem.gaps[i])
@@ -219,6 +222,7 @@ def _arms(section: Standing) -> str:
                 "arm": f'<th scope="row">{escaped(problem.names[i])}{best}</th>',
                 "law": words_cell(f"<code>{escaped(_shortened(repr(law)))}</code>"),
                 "mean": cell(law.mean, f"{law.mean:.6g}"),
+                **({aim: cell(float(values[i]), f"{values[i]:.6g}")} if aim else {}),
                 "gap": cell(gap, f"{gap:.6g}"),
                 "tail index": cell(law.tail_index, index),
                 "P(X ≠ 0)": cell(law.nonzero_probability, f"{law.nonzero_probability:.6g}"),

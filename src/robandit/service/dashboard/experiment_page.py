@@ -213,7 +213,7 @@ def _limits(low: float, high: float) -> str:
 
 def _means_note(study: ExperimentStudy | None) -> str:
     if study is None:
-        return '<p class="note">Estimates appear after the first rewards.</p>'
+        return '<p class="note">Means appear after the first rewards.</p>'
     if study.diagnosis.values:
         return (
             f'<p class="note">Distribution-free limits from order statistics or counts, at {counted(study.rewards, "reward")}. '
