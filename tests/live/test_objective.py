@@ -124,6 +124,13 @@ def test_costs_beyond_a_limit_do_not_contradict_an_assumption():
     assert bandit.diagnose().contradicted is None
 
 
+def test_claims_about_means_are_refused():
+    with raises(InvalidInput, parameter="cap"):
+        rb.Bandit(ARMS, objective="p95", cap=5.0)
+    with raises(NotApplicable, parameter="objective"):
+        lived(10, objective="p95").leader()
+
+
 @pytest.mark.parametrize(
     "objective", ["p0", "p0.9", "p100", "p99.95", "P95", "95", "within:", "within:x", "median", "", 95]
 )

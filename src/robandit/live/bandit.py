@@ -69,7 +69,7 @@ from robandit.live.open_decisions import DecisionId, OpenDecision, OpenDecisions
 from robandit.live.outcomes import Outcomes
 from robandit.live.saving import Among, Fields, pack, unpack
 from robandit.live.sticky import Assignment, Assignments, checked_unit
-from robandit.objectives import ObjectiveValue, objective_from
+from robandit.objectives import MEAN, ObjectiveValue, objective_from
 from robandit.policies import Floor, Probing, Restarting
 from robandit.policies.assumptions import NOTHING as NO_ASSUMPTION
 from robandit.policies.base import Policy, check_policy_given
@@ -231,6 +231,10 @@ class Bandit:
             )
         rails = tuple(guardrails or ())
         measured = checked_metrics(metrics, rails)
+        if cap is not None and chosen != MEAN:
+            raise validation.invalid(
+                "cap", cap, "None, because claims are about means", hint=f"objective is {chosen.text!r}"
+            )
         costs = validation.flag(minimize, "minimize") or chosen.limit is not None
         policy = policy.prepared(None).signed(costs)
         times = checked_deadline(deadline, failure_cost, policy, minimize=minimize, alone=sticky_for is None)
@@ -626,6 +630,10 @@ class Bandit:
         """
         from robandit.live.standing import standing
 
+        if self._objective != MEAN:
+            rule = "about means"
+            message = f"the standing is {rule}, and the objective is {self.objective!r}: diagnose() has its limits"
+            raise NotApplicable(message, parameter="objective", value=self.objective, rule=rule)
         with self._guard.exclusive():
             known, counted = self.kept_rewards(), self.counted()
         return standing(*known[:3], counted, self._policy)
@@ -837,7 +845,9 @@ class Bandit:
         if len(self._fresh[i]) >= CHUNK:
             self._record.fold(i)
             serving = [n if state != RETIRED else -1 for n, state in zip(self._received(), self._states, strict=True)]
-            assumption = self._policy.facts.assumption if self._objective.limit is None else NO_ASSUMPTION  # of indicators
+            assumption = (
+                self._policy.facts.assumption if self._objective.limit is None else NO_ASSUMPTION
+            )  # of indicators
             found = self._record.alarm(i, serving, assumption, minimize=self._minimize)
             if found is not None:
                 kept = self._record.settled().kept(self._arms, self._states, self._received())
