@@ -124,6 +124,12 @@ def test_costs_beyond_a_limit_do_not_contradict_an_assumption():
     assert bandit.diagnose().contradicted is None
 
 
+@pytest.mark.parametrize("objective", ["p95", "within:2"])
+def test_a_deadline_is_about_the_mean(objective):
+    with raises(InvalidInput):
+        rb.Bandit(ARMS, minimize=True, deadline=30.0, objective=objective)
+
+
 def test_claims_about_means_are_refused():
     with raises(InvalidInput, parameter="cap"):
         rb.Bandit(ARMS, objective="p95", cap=5.0)
