@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import robandit as rb
+from helpers.invalid import raises
 from robandit.errors import AssumptionWarning, DecisionError, InvalidInput, InvalidReward, UnknownArm
 from robandit.live.memory import CHUNK
 from robandit.policies.assumptions import NONPOSITIVE
@@ -268,7 +269,7 @@ def test_missing_rewards_are_rejected_with_their_position(source):
 
 @pytest.mark.parametrize("kind", ["M8[ns]", "m8[ns]", "m8[D]", "S1", "U1", "c8"])
 def test_columns_that_are_not_numbers(kind):
-    with pytest.raises(InvalidReward, match=r"position 0 .*must be a number"):
+    with raises(InvalidReward, parameter="rewards", rule="a number"):
         after_batch(NAMES, np.ones(5, dtype=np.int64).astype(kind))
 
 
@@ -340,7 +341,7 @@ def test_columns_of_decisions():
         assert before != bandit.to_bytes()
     with pytest.raises(DecisionError, match=r"position 0 .*decision 3.0 was never made"):
         bandit.reward_many(np.array([3.0]), [1.0])
-    with pytest.raises(InvalidInput, match="decisions is a set"):
+    with raises(InvalidInput, parameter="decisions", rule="a list or a column"):
         bandit.reward_many({3}, [1.0])
 
 

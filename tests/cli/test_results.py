@@ -7,6 +7,7 @@ import pytest
 
 import robandit as rb
 from helpers import made_up
+from helpers.invalid import raises
 from robandit.cli.results import export, show
 from robandit.errors import FileError, InvalidInput
 from robandit.experiments.plan import Played, planned
@@ -39,7 +40,7 @@ def test_show_one_problem(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "long: regret" in out
     assert "short: regret" not in out
     assert "mean rank" not in out
-    with pytest.raises(InvalidInput, match="--problem = 'middle' must be one of 'short', 'long'"):
+    with raises(InvalidInput, parameter="--problem", rule="one of 'short', 'long'"):
         show(folder, problem=["long", "middle"])
 
 

@@ -6,6 +6,7 @@ from collections import deque
 import pytest
 
 from helpers.amount import amount
+from helpers.invalid import raises
 from helpers.journals import Journal
 from robandit.decisions import edges
 from robandit.decisions.edges import Allocation, Edges, Life, Meter, Observation
@@ -259,7 +260,7 @@ def test_an_allocation_is_shared_until_its_time_is_over_or_the_arms_change():
     assert experiment.allocation(1.0) is None
     assert observe(journal, observation(newer, 0)).refused[0][1].code == "unknown-allocation"
     experiment.pause()
-    with pytest.raises(Conflict, match="paused") as caught:
+    with raises(Conflict, code="paused") as caught:
         experiment.allocation(1.0)
     assert caught.value.code == "paused"
 

@@ -11,6 +11,7 @@ import pytest
 
 from helpers.amount import amount
 from helpers.cases import cases
+from helpers.invalid import raises
 from robandit import errors
 from robandit.errors import InvalidInput
 from robandit.experiments.compare_plan import compared
@@ -184,5 +185,5 @@ def test_the_example_policy_takes_the_median_of_three_means():
         means = [rewards[:count][start::3].mean() for start in range(min(count, 3))]
         assert state.medians[1] == pytest.approx(np.median(means) if count >= 3 else np.inf, rel=1e-12)
     for wrong in (-0.1, 1.1, np.nan):
-        with pytest.raises(InvalidInput, match=r"epsilon = .* must be a finite number >= 0 and <= 1"):
+        with raises(InvalidInput, parameter="epsilon", rule="a finite number >= 0 and <= 1"):
             policy(epsilon=wrong)

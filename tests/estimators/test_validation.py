@@ -163,7 +163,7 @@ def test_thresholds(threshold):
 
 
 def test_pairs():
-    with pytest.raises(InvalidInput, match="eps = 1 and u = None: give both"):
+    with raises(InvalidInput, parameter="u", rule="given together with the other"):
         est.adaptive_trimmed_mean(X, delta=0.1, eps=1)
     with raises(InvalidInput, parameter="eps", rule="given together with the other"):
         est.median_of_means(X, delta=0.1, v=1)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import robandit as rb
 from helpers.amount import amount
 from helpers.cases import cases
+from helpers.invalid import raises
 from helpers.toml import spec_text, toml_value
 from robandit import suites
 from robandit.cli import spec as cli
@@ -253,7 +254,7 @@ def test_costs_are_written_as_a_key_or_as_a_parameter():
     assert [each.problem.best_arm for each in both.plan().problems] == [0, 1]
     plain = parse_spec(head + "[{problem = 'pareto(means=[1.0, 1.5], tail=1.5)', minimize = false}]")
     assert "minimize" not in spec_text(plain)
-    with pytest.raises(InvalidInput, match=r"problems\[0\].minimize = 1 must be true or false"):
+    with raises(InvalidInput, parameter="problems[0].minimize", rule="true or false"):
         Spec(policies=("UCB1",), problems=(ProblemEntry(problem=COINS, minimize=1),), horizons=(10,))
 
 
@@ -310,9 +311,13 @@ def test_nothing_can_be_played():
 def test_a_spec_made_in_python_is_checked_too():
     with pytest.raises(InvalidInput, match=r"policies\[0\]: policy 'X' is not known"):
         Spec(policies=("X",), suites=("light",))
-    with pytest.raises(InvalidInput, match=r"policies = 'UCB1' must be a list"):
+    with raises(
+        InvalidInput,
+        parameter="policies",
+        rule='a list of strings such as "AdaRUCB" and of tables with policy and grid',
+    ):
         Spec(policies="UCB1", suites=("light",))
-    with pytest.raises(InvalidInput, match=r"policies\[0\] = 3 must be a string"):
+    with raises(InvalidInput, parameter="policies[0]", rule='a string such as "AdaRUCB"'):
         Spec(policies=(3,), suites=("light",))
     assert Spec(policies=["UCB1"], suites=["light"]) == Spec(policies=("UCB1",), suites=("light",))
 

@@ -12,6 +12,7 @@ from scipy import stats
 
 import robandit as rb
 from helpers import made_up
+from helpers.invalid import raises
 from helpers.made_up import problem
 from robandit.errors import InvalidInput
 from robandit.experiments import statistics
@@ -424,7 +425,7 @@ def test_refusals() -> None:
         InvalidInput, match=r"nothing was measured on q with horizon 100: choose one of p \(horizon 100\)"
     ):
         paired(made, Q)
-    with pytest.raises(InvalidInput, match="best = 'z' must be a policy with results on p: one of a"):
+    with raises(InvalidInput, parameter="best", rule="a policy with results on p: one of a"):
         paired(made, P, "z")
 
 

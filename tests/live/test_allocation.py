@@ -3,6 +3,7 @@
 import pytest
 
 import robandit as rb
+from helpers.invalid import raises
 from robandit.errors import InvalidInput, NotApplicable, UnavailableArm
 from robandit.live.engine import MOST_STEPS
 
@@ -82,7 +83,7 @@ def test_a_choice_among_some_arms_does_not_restrict_it():
 def test_bad_input():
     bandit = used(rb.UCB1())
     for wrong in (0, -1, 1.5, "10", True):
-        with pytest.raises(InvalidInput, match="decisions"):
+        with raises(InvalidInput, parameter="decisions", rule="an integer from 1 to 1000000000000"):
             bandit.allocation(wrong)
     for policy in (rb.Ada2TINF(), rb.RobustMOSS(eps=1.0, u=1.0, horizon=10)):
         with pytest.raises(NotApplicable, match="no allocation: let each decision ask"):

@@ -13,7 +13,7 @@ import robandit as rb
 from helpers.amount import amount
 from helpers.cases import cases
 from helpers.driving import Plain
-from helpers.invalid import assert_invalid
+from helpers.invalid import assert_invalid, raises
 from helpers.live_bandits import QUICK
 from helpers.own_policies import STATES, Recorder
 from robandit.errors import InvalidInput, NotApplicable
@@ -219,7 +219,7 @@ def test_facts_are_those_of_the_problem_inside():
     assert not problem.independent
     with pytest.raises(NotApplicable, match="come late"):
         rb.theory.regret_bound(rb.UCB1(), delayed(gaussian([0.0, 1.0]), 3), 100)
-    with pytest.raises(InvalidInput, match="horizon"):
+    with raises(InvalidInput, parameter="horizon", rule="above 5, the pulls before the first change"):
         rb.simulate(rb.UCB1(), problem, 5, 1, 0)
 
 

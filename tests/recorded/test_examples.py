@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from helpers.invalid import raises
 from robandit import recorded
 from robandit.errors import InvalidInput
 from robandit.recorded import EXAMPLES, example
@@ -50,5 +51,5 @@ def test_every_example_says_where_it_comes_from() -> None:
 
 
 def test_an_unknown_example() -> None:
-    with pytest.raises(InvalidInput, match="name = 'trains' must be one of 'flights'"):
+    with raises(InvalidInput, parameter="name", rule="one of 'flights'"):
         example("trains")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.cases import cases
+from helpers.invalid import raises
 from robandit.errors import InvalidInput
 from robandit.recorded import open_records, reader
 from robandit.recorded.where import parse_condition
@@ -177,7 +178,7 @@ def test_times_are_compared_in_utc(zone):
 
 @pytest.mark.parametrize("where", [3, ["ok = true"], "ok = true " + "or ok = true " * 200])
 def test_what_is_no_condition_is_rejected(where):
-    with pytest.raises(InvalidInput, match="where must be a text of at most 2,000 characters"):
+    with raises(InvalidInput, parameter="where", rule='a text of at most 2,000 characters, such as "ok = true"'):
         open_records(FRAME, where=where)
 
 

@@ -103,9 +103,11 @@ def test_files_that_cannot_be_used(typed, store, tmp_path):
     assert not (tmp_path / "missing.db").exists()
     with pytest.raises(NotFound, match="000000000000"):
         typed("keys", "revoke", "000000000000", "--store", store)
-    with pytest.raises(RobanditError, match="must be sqlite:PATH"):
+    with raises(
+        RobanditError, parameter="store", rule="sqlite:PATH, the path of a file, or postgresql://USER@HOST/DATABASE"
+    ):
         typed("keys", "list", "--store", "robandit.db")
-    with Local(tmp_path / "robandit.db"), pytest.raises(StoreError, match=r"a server uses .*--url"):
+    with Local(tmp_path / "robandit.db"), raises(StoreError, code="store-in-use"):
         typed("keys", "create", "--scope", "read", "--store", store)
 
 

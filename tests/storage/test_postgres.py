@@ -78,7 +78,9 @@ def test_passwords_are_not_shown(postgres):
      "POSTGRESQL://ada:sesame@db.example.org/x", "host=127.0.0.1 password=sesame"],
 )  # fmt: skip
 def test_passwords_of_wrong_locations_are_not_shown(location):
-    with pytest.raises(InvalidInput, match="must be sqlite:PATH") as caught:
+    with raises(
+        InvalidInput, parameter="store", rule="sqlite:PATH, the path of a file, or postgresql://USER@HOST/DATABASE"
+    ) as caught:
         open_store(location)
     assert "sesame" not in str(caught.value)
 

@@ -149,7 +149,7 @@ def test_invalid_arguments(bound) -> None:
         bound(RARE, True, 1.0)
     with raises(InvalidInput, parameter="eps"):
         bound(RARE, 10, 0.0)
-    with pytest.raises(InvalidInput, match=r"eps = 0\.5 must be below 0\.5, .*an arm has an infinite E\|X\|\^1\.5"):
+    with raises(InvalidInput, parameter="eps", rule="below 0.5, the tail index minus 1"):
         bound(negated_pareto([-1.0, -2.0], tail=1.5), 100, 0.5)
     assert bound(negated_pareto([-1.0, -2.0], tail=1.5), 100, 0.49) > 0.0
     assert bound(Problem([-Pareto(3.0), -Pareto(3.0, 2.0)]), np.int64(100), 1.0) > 0.0

@@ -9,6 +9,7 @@ import pytest
 import robandit as rb
 from helpers.amount import amount
 from helpers.cases import cases
+from helpers.invalid import raises
 from robandit import laws
 from robandit.errors import InvalidInput, NotApplicable
 from robandit.problems import negated_pareto, student_t
@@ -247,7 +248,7 @@ def test_invalid_arguments(change, match):
         given = {"x": SAMPLE, "eps": 0.5, "u": 3.0, "budget": 1.0} | change
         with pytest.raises(InvalidInput, match=match):
             klinf_upper(given.pop("x"), **given)
-    with pytest.raises(InvalidInput, match="budget"):
+    with raises(InvalidInput, parameter="budget", rule="a finite number >= 1e-12"):
         klinf_upper(SAMPLE, eps=0.5, u=3.0, budget=0.0)
 
 

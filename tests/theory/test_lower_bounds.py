@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 
 from helpers.amount import amount
 from helpers.cases import cases
+from helpers.invalid import raises
 from robandit.errors import InvalidInput
 from robandit.problems import hard_gap, lower_bound_family
 from robandit.theory.lower_bounds import (
@@ -197,7 +198,7 @@ def test_a_horizon_too_short_for_the_ratio_is_rejected_and_the_way_out_is_right(
     shortest = int(str(rejected.value).split("at least ")[1].split(" pulls")[0])
     bound = lower_bound_u_adaptive(shortest, eps=1.0, u=1.0, u_alternative=100.0)
     assert bound.delta == pytest.approx(1.0, rel=1e-3)  # the gap is as large as a moment of u allows
-    with pytest.raises(InvalidInput, match="must be longer"):
+    with raises(InvalidInput, parameter="horizon"):
         lower_bound_u_adaptive(shortest - 1, eps=1.0, u=1.0, u_alternative=100.0)
     # at u' = u the probability is what binds, 8 e/c/T <= 1/2
     assert lower_bound_u_adaptive(32, eps=1.0, u=1.0, u_alternative=1.0).mass == pytest.approx(0.4902, abs=1e-4)

@@ -115,7 +115,7 @@ def test_statements_are_found_by_key_name_and_alias():
     for name, meant in (("lema 2", "lemma-2"), ("lemma-22", "lemma-2"), ("teorem-1", "theorem-1")):
         with pytest.raises(InvalidInput, match=rf"; did you mean {meant}\?$"):
             find_statements([name], known)
-    with pytest.raises(InvalidInput, match=r"lemma-2$"):
+    with raises(InvalidInput, parameter="statement", rule="one of theorem-4, theorem-1, lemma-2"):
         find_statements(["nothing like it"], known)
     for names in ("lemma-2", 3, [3]):
         with pytest.raises(InvalidInput, match="such as"):
