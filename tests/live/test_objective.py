@@ -126,7 +126,7 @@ def test_costs_beyond_a_limit_do_not_contradict_an_assumption():
 
 @pytest.mark.parametrize("objective", ["p95", "within:2"])
 def test_a_deadline_is_about_the_mean(objective):
-    with raises(InvalidInput):
+    with raises(InvalidInput, parameter="objective", rule="without a deadline"):
         rb.Bandit(ARMS, minimize=True, deadline=30.0, objective=objective)
 
 

@@ -237,10 +237,10 @@ class Bandit:
             )
         costs = validation.flag(minimize, "minimize") or chosen.limit is not None
         policy = policy.prepared(None).signed(costs)
-        times = checked_deadline(deadline, failure_cost, policy, minimize=minimize, alone=sticky_for is None)
-        if times is not None and chosen != MEAN:
-            text = f"deadline = {times[0]:g} and objective = {chosen.text!r} exclude each other: a deadline is about a mean"
+        if deadline is not None and chosen != MEAN:
+            text = f"deadline and objective = {chosen.text!r} exclude each other: a deadline is about the mean"
             raise InvalidInput(text, parameter="objective", value=objective, rule="used without a deadline")
+        times = checked_deadline(deadline, failure_cost, policy, minimize=minimize, alone=sticky_for is None)
         stream = streams(np.random.SeedSequence(validation.seed(seed)), 1)[0]
         names = list(checked_arms(arms))
         state = policy.start(len(names), None, stream, names)
