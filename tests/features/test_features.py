@@ -45,15 +45,16 @@ def test_a_number_is_scaled_by_its_first_values_and_never_again():
         context = {"kind": "a"} if i % 7 == 0 else {"size": size, "kind": "a"}
         x, raw = encoder.encode(context)
         assert x.tolist() == [1.0, 0.0, float(i % 7 == 0), 1.0]  # not learned from yet
-        assert not encoder.collect(raw)
-    while True:
-        ready = encoder.collect(encoder.encode({"size": 1.0, "kind": "a"})[1])
-        if ready:
-            break
+        encoder.collect(raw)
+        assert encoder.due() is None
+    while encoder.due() is None:
+        encoder.collect(encoder.encode({"size": 1.0, "kind": "a"})[1])
+    name, scale = encoder.due()
     logs = [math.log(size) for i, size in enumerate(sizes) if i % 7] + [0.0] * sum(i % 7 == 0 for i in range(FIRST))
     low, middle, high = np.quantile(logs, [0.25, 0.5, 0.75])
-    assert ready == {"size": pytest.approx((middle, (high - low) / 1.349))}
-    encoder.set_scale("size", ready["size"])
+    assert scale == pytest.approx((middle, (high - low) / 1.349))
+    encoder.set_scale(name, scale)
+    assert encoder.due() is None
     x, raw = encoder.encode({"size": 20.0, "kind": "a"})
     assert raw == ()
     assert x[1] == pytest.approx((math.log(20.0) - middle) / ((high - low) / 1.349))
@@ -63,9 +64,9 @@ def test_a_number_is_scaled_by_its_first_values_and_never_again():
 @pytest.mark.parametrize("values", [[3.0] * FIRST, [3.0] * (FIRST - 1) + [4.0]])
 def test_a_number_that_hardly_varies_gets_a_scale_above_0(values):
     encoder = Encoder({"n": rb.Number()})
-    scales = [encoder.collect(encoder.encode({"n": value})[1]) for value in values][-1]
-    assert scales["n"].center == 3.0
-    assert scales["n"].scale == pytest.approx(np.std(values) or 1.0)
+    for value in values:
+        encoder.collect(encoder.encode({"n": value})[1])
+    assert encoder.due() == ("n", pytest.approx((3.0, np.std(values) or 1.0)))
 
 
 def test_hashes_are_the_same_in_every_process():

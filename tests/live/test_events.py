@@ -114,7 +114,7 @@ def test_a_log_rebuilds_the_bytes_of_every_policy(policy):
 def test_the_golden_log_gives_the_same_state():
     """`tests/golden/make.py` made it, with a release that wrote such events."""
     golden = json.loads((Path(__file__).parents[1] / "golden" / "events.json").read_text())
-    newer = {"Added", "ArmAlarmed"}
+    newer = {"Added", "ArmAlarmed", "Scaled"}
     assert {event["event"] for event in golden["events"]} == {kind.__name__ for kind in get_args(events.Event)} - newer
     policy = rb.Policy.from_dict(golden["bandit"]["policy"])
     bandit = rb.Bandit(golden["bandit"]["arms"], policy, seed=golden["bandit"]["seed"], compile="never")

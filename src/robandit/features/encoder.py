@@ -16,7 +16,7 @@ from robandit.errors import InvalidInput, formatted
 from robandit.features.declared import Category, Feature, Number, checked_features, checked_value
 from robandit.hints import close, question
 from robandit.kernel.types import Floats
-from robandit.validation import finite, invalid, mapping, plain
+from robandit.validation import finite, invalid, mapping, plain, positive
 
 FIRST = 100
 """Values of a number that decide its scale."""
@@ -103,22 +103,23 @@ class Encoder:
                         raise invalid(_of(name), value, rule, hint="declare a larger scale, or log=True")
         return x, tuple(raw)
 
-    def collect(self, raw: Sequence[float | None]) -> dict[str, Scale]:
-        """Take in values that `encode` returned; return the scales of the numbers that now have `FIRST`. They are not used yet."""
-        ready = {}
-        for (name, values), value in zip(self.first.items(), raw, strict=True):
+    def collect(self, raw: Sequence[float | None]) -> None:
+        """Take in values that `encode` returned."""
+        for values, value in zip(self.first.values(), raw, strict=True):
             if value is not None:
                 values.append(value)
-                if len(values) == FIRST:
-                    ready[name] = _scale_of(values)
-        return ready
+
+    def due(self) -> tuple[str, Scale] | None:
+        """Return a number that has its first values but no scale yet, and its scale; None if there is none."""
+        ready = ((name, _scale_of(values[:FIRST])) for name, values in self.first.items() if len(values) >= FIRST)
+        return next(ready, None)
 
     def set_scale(self, name: str, scale: Scale) -> None:
         """Fix the scale of a number."""
         if name not in self.first:
             rule = "a number without a scale"
             raise invalid("feature", name, rule, hint=f"those are {', '.join(self.first) or 'none'}")
-        self.scales[name] = Scale(finite(scale[0], "center"), finite(scale[1], "scale"))
+        self.scales[name] = Scale(finite(scale[0], "center"), positive(scale[1], "scale"))
         del self.first[name]
 
     def _position(self, name: str, feature: Category, value: Any) -> int:

@@ -37,12 +37,15 @@ from robandit.errors import (
     excerpt,
     formatted,
 )
+from robandit.features import Encoder, Feature, Scale
 from robandit.files import read, write_atomically
 from robandit.hints import BANDIT, guided, other_names
 from robandit.inputs import at, checked_reward, checked_rewards, listed
 from robandit.kernel import loops
 from robandit.kernel.random import streams
+from robandit.kernel.types import Floats
 from robandit.live.arms import ACTIVE, PAUSED, RETIRED, Arm, State, checked_arms, checked_name, hashable
+from robandit.live.contexts import Contexts
 from robandit.live.deadlines import Deadline, Ended, checked_deadline
 from robandit.live.engine import SIGNED_COLUMNS, Compile, RunningPolicy
 from robandit.live.events import (
@@ -58,6 +61,7 @@ from robandit.live.events import (
     Expired,
     Observed,
     Rewarded,
+    Scaled,
     event_from,
 )
 from robandit.live.guard import Guard, alone
@@ -73,6 +77,8 @@ from robandit.objectives import MEAN, ObjectiveValue, objective_from
 from robandit.policies import Floor, Probing, Restarting
 from robandit.policies.assumptions import NOTHING as NO_ASSUMPTION
 from robandit.policies.base import Policy, check_policy_given
+from robandit.policies.linear.ada_clip import AdaClipTS
+from robandit.policies.linear.columns import for_columns
 from robandit.policies.wrapping import notices_changes
 from robandit.wording import share
 
@@ -114,6 +120,7 @@ class Bandit:
         polars. NumPy scalars become the equal Python values: ``np.int64(3)`` becomes ``3``.
     policy
         None means ``AdaKLUCB()``, which needs no parameters and suits costs and rewards; `robandit.recommend` has alternatives.
+        With ``features`` it means ``AdaClipTS()``.
     seed
         The seed of policies that draw random numbers. None takes a seed from the system.
     minimize
@@ -152,6 +159,10 @@ class Bandit:
         works with AdaKL-UCB and other index policies. Call `expire` only for decisions that say nothing, such as cancelled ones.
     failure_cost
         The cost of a failure or a time-out, at least the deadline. None: the deadline.
+    features
+        What the caller knows about each decision, such as ``{"tokens": Number(log=True), "region": Category(["eu", "us"])}``. Then
+        `decide`, `select` and `update` need a ``context`` with these values, and the policy learns which arm is best for which
+        context, if it can (:mod:`robandit.policies.linear`). Not with ``sticky_for``.
     log
         A function that is called with each event (`robandit.events`), before the method that caused it returns. See `apply`. It
         runs while the bandit is locked: it may use the bandit, but must not wait for another thread that uses it.
@@ -202,11 +213,14 @@ class Bandit:
         cap: float | None = None,
         deadline: float | None = None,
         failure_cost: float | None = None,
+        features: Mapping[str, Feature] | None = None,
         log: Log | None = None,
         clock: Callable[[], float] = time.time,
         compile: Compile = "background",
     ) -> None:
         """See the class."""
+        if policy is None and features is not None:
+            policy = AdaClipTS()
         if policy is not None:
             check_policy_given(policy)
         policy, chosen = policy_for(policy, objective)
@@ -229,6 +243,13 @@ class Bandit:
             raise validation.invalid(
                 "clock", clock, "a function that returns seconds since 1970", hint="such as time.time"
             )
+        contexts = None if features is None else Contexts(Encoder(features))
+        if contexts is not None:
+            if sticky_for is not None:
+                raise validation.invalid(
+                    "sticky_for", sticky_for, "left out with features", hint="leave out one of them"
+                )
+            policy = for_columns(policy, len(contexts.encoder.columns))
         rails = tuple(guardrails or ())
         measured = checked_metrics(metrics, rails)
         if cap is not None and chosen != MEAN:
@@ -258,13 +279,18 @@ class Bandit:
             asked=[],
             among=None,
             state=state,
-            record=Memory(len(names), watching=not notices_changes(policy)),
+            record=Memory(
+                len(names),
+                watching=not notices_changes(policy),
+                residuals=contexts is not None and hasattr(state, "residual"),
+            ),
             unrewarded=[],
             sticky=None if sticky_for is None else Assignments(sticky_for),
             outcomes=Outcomes(measured, rails, len(names)) if measured else None,
             evidence=None if cap is None else Evidence(cap, len(names)),
             deadline=None if times is None else Deadline(*times, len(names)),
             objective=chosen.text,
+            contexts=contexts,
         )
         self._use(fields, log, clock, compile)
         if rails:
@@ -297,6 +323,7 @@ class Bandit:
         self._amounts = fields.amounts
         self._evidence = fields.evidence
         self._deadline = fields.deadline
+        self._contexts = fields.contexts
         self._pick = fields.pick  # the selected arm, until the next event
         self._among = fields.among  # the arms that it was selected among
         self._asked = fields.asked  # the same of earlier choices since the last event
@@ -340,6 +367,11 @@ class Bandit:
     def objective(self) -> str:
         """What is optimised: ``"mean"``, a quantile such as ``"p95"``, or a limit such as ``"within:2.0"``."""
         return self._objective.text
+
+    @property
+    def features(self) -> dict[str, Feature]:
+        """The declared features."""
+        return {} if self._contexts is None else dict(self._contexts.encoder.features)
 
     @property
     def is_broken(self) -> bool:
@@ -412,15 +444,45 @@ class Bandit:
 
     # --- choosing -----------------------------------------------------------------------------------------------------
 
-    def select(self, among: Iterable[Arm] | None = None) -> Arm:
+    def select(self, among: Iterable[Arm] | None = None, *, context: Mapping[str, Any] | None = None) -> Arm:
         """Return the arm to pull now. A repeated call gives the same answer until the next reward, decision or change of the arms.
 
         Parameters
         ----------
         among
             Names to choose from this time. None: all active arms. Paused and retired arms are never chosen.
+        context
+            The values of the bandit's features. Required if it has features.
         """
-        return self._arms[self._choose_alone(among)]
+        if self._contexts is None and context is None:
+            return self._arms[self._choose_alone(among)]
+        with self._guard.exclusive():
+            x, _ = self._encoded(context)
+            return self._arms[self._choose_at(x, among)]
+
+    def _encoded(self, context: Any) -> tuple[Floats, tuple[float | None, ...]]:
+        """Return x for a context, and its numbers without a scale."""
+        if self._contexts is None:
+            hint = 'make it with Bandit(..., features={"region": Category(["eu", "us"])})'
+            raise validation.invalid("context", context, "left out: this bandit has no features", hint=hint)
+        return self._contexts.encode(context)
+
+    def _choose_at(self, x: Floats, among: Iterable[Arm] | None) -> int:
+        """Choose an arm for x. An arm that was selected for another x, or among other arms, stays one of the choices asked for."""
+        assert self._contexts is not None
+        asked = self._contexts.asked
+        among = None if among is None else listed("among", among)
+        positions = None if among is None else self._positions(among)
+        if self._pick >= 0:
+            if self._engine.among == positions and asked[-1].tobytes() == x.tobytes():
+                return self._pick
+            self._asked.append(self._among)
+            self._pick = -1
+        del asked[len(self._asked) :]  # a choice that raised an error
+        self._engine.see(x)
+        pick = self._choose(among)
+        asked.append(x)
+        return pick
 
     def _choose(self, among: Iterable[Arm] | None) -> int:
         engine = self._engine
@@ -504,6 +566,7 @@ class Bandit:
         Its second argument is the number of decisions that are in flight elsewhere. They are made first, and not counted.
         """
         with self._guard.exclusive():
+            self._check_no_features("an allocation", "let each decision ask the bandit")
             if not self._accepts_updates:
                 hint = "let each decision ask the bandit, or use another policy"
                 fact = _WEIGHS if self._policy.weighted else "counts the decisions that it was made for"
@@ -522,6 +585,10 @@ class Bandit:
 
         return allocation
 
+    def _check_no_features(self, what: str, hint: str) -> None:
+        if self._contexts is not None:
+            raise NotApplicable(f"a bandit with features has no use for {what}: {hint}")
+
     def learn_pulls(self, pulls: Iterable[tuple[int, float | None]], rule: int) -> None:
         """Learn pulls that were decided elsewhere, as positions of arms with checked rewards. None: the reward will never come.
 
@@ -529,6 +596,7 @@ class Bandit:
         """
         engine = self._engine
         with self._guard.exclusive():
+            self._check_no_features("pulls without contexts", "use update(arm, reward, context=...)")
             self._follow(rule)
             # They come in the order of their ends, not of the decisions.
             evidence, self._evidence = self._evidence, None
@@ -569,6 +637,44 @@ class Bandit:
                 | ({} if deadline is None else deadline.describe(self._index[arm]))
                 for arm, state, pulls, row in zip(self._arms, self._states, self._received(), rows, strict=True)
             ]
+
+    def explain(
+        self, decision: Decision | DecisionId | None = None, *, context: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Explain an open decision, or what would be decided for a context, in the present state of a bandit with features.
+
+        Return a dict: ``features``, the encoded features with their names, and ``arms``, one dict per arm: its name, the policy's
+        columns at x (with linear policies the ``mean`` and the ``width`` of its law), and the ``chance`` that it is chosen now,
+        among all active arms. For a decision, also its ``id``, ``arm`` and ``propensity``.
+
+        >>> import robandit as rb
+        >>> bandit = rb.Bandit(["a", "b"], rb.LinUCB(), features={"region": rb.Category(["eu", "us"])})
+        >>> bandit.update("a", 3.0, context={"region": "eu"})
+        >>> answer = bandit.explain(context={"region": "eu"})
+        >>> answer["features"]
+        {'intercept': 1.0, 'region=eu': 1.0, 'region=us': 0.0}
+        >>> answer["arms"][0]
+        {'arm': 'a', 'mean': 2.0, 'width': 0.81..., 'chance': 0.0}
+        """
+        with self._guard.exclusive():
+            if self._contexts is None or decision is None:
+                x, _ = self._encoded(context)
+                facts: dict[str, Any] = {}
+            else:
+                i, _, decision_id = self._checked_open(decision)
+                x = self._contexts.open[decision_id]
+                facts = {"id": decision_id, "arm": self._arms[i]}
+                facts["propensity"] = self._decisions.open[decision_id].propensity
+            rows, chances = self._engine.explain(x)
+            signed = SIGNED_COLUMNS if self._minimize else ()
+            arms = [
+                {"arm": arm}
+                | {n: 0.0 - v if n in signed else v for n, v in zip(self._policy.columns, row, strict=True)}
+                | {"chance": chance}
+                for arm, row, chance in zip(self._arms, rows, chances, strict=True)
+            ]
+            assert self._contexts is not None
+            return facts | {"features": self._contexts.explained(x), "arms": arms}
 
     def pulls(self) -> list[tuple[Arm, State, int]]:
         """Return the name, the state and the number of rewards received of each arm. Faster than `estimates`."""
@@ -670,8 +776,15 @@ class Bandit:
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
-    def update(self, arm: Arm, reward: float, *, metrics: Mapping[str, float] | None = None) -> None:
-        """Learn a reward of the arm, with the metrics of `reward`.
+    def update(
+        self,
+        arm: Arm,
+        reward: float,
+        *,
+        metrics: Mapping[str, float] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Learn a reward of the arm, with the metrics of `reward`, and the context if the bandit has features.
 
         A policy that weights rewards accepts only the arm that `select` returned last.
         """
@@ -682,17 +795,40 @@ class Bandit:
         usual = type(reward) is float and (_SMALLEST <= abs(reward) <= _LARGEST or not reward)
         value = reward if usual else checked_reward(reward)
         pull = (i, value, NOW, None)
-        if self._outcomes is not None or metrics is not None:
-            warned = self._measured_update(pull, metrics)
+        if self._outcomes is not None or metrics is not None or self._contexts is not None or context is not None:
+            warned = self._measured_update(pull, metrics, context)
         else:
             warned = self._learn_alone(pull) if self._accepts_updates else self._checked_update(pull)
         if warned or self._deadline is not None:
             _warn(self._with_deadline(warned))
 
-    def _measured_update(self, pull: Pull, metrics: Mapping[str, float] | None) -> Sequence[Warned]:
+    def _measured_update(
+        self, pull: Pull, metrics: Mapping[str, float] | None, context: Mapping[str, Any] | None
+    ) -> Sequence[Warned]:
         with self._guard.exclusive():
-            warned = self._update_now(pull, self.measured(metrics))
+            extra = self.measured(metrics)
+            if self._contexts is not None or context is not None:
+                x, unscaled = self._encoded(context)
+                extra |= {"x": tuple(x.tolist()), "unscaled": unscaled}
+            warned = self._update_now(pull, extra)
+            self._set_scales()
             return [*warned, *self._enforce_guardrails()]
+
+    def scale_event(self) -> Scaled | None:
+        """Return the next event that fixes the scale of a number. The service, which applies events itself, asks for it."""
+        with self._guard.exclusive():
+            due = None if self._contexts is None else self._contexts.encoder.due()
+            return due and Scaled(feature=due[0], center=due[1].center, scale=due[1].scale)
+
+    def _set_scales(self) -> None:
+        """Fix the scales of the numbers that have their first values."""
+        while self._contexts is not None and (event := self.scale_event()) is not None:
+            self._checked_action(event)()
+
+    def _set_scale(self, event: Scaled) -> None:
+        assert self._contexts is not None
+        self._contexts.encoder.set_scale(event.feature, Scale(event.center, event.scale))
+        self._changed(Scaled, feature=event.feature, center=event.center, scale=event.scale)
 
     def measured(self, metrics: Mapping[str, float] | None) -> dict[str, Any]:
         """Return the metrics of a reward as a field of its event, if they are valid. Empty if there are none."""
@@ -722,6 +858,7 @@ class Bandit:
         names = listed("arms", arms)
         values = checked_rewards("rewards", rewards)
         with self._guard.exclusive():
+            self._check_no_features("rewards without contexts", "use update(arm, reward, context=...)")
             if self._policy.weighted:
                 raise DecisionError(f"{self._policy.label} {_WEIGHS}, unknown in bulk: use decide() and reward()")
             try:
@@ -760,6 +897,9 @@ class Bandit:
         learned = 0.0 - cost if self._minimize else cost
         if self._objective.limit is not None:
             learned = -1.0 if self._objective.is_beyond(value, minimize=self._minimize) else 0.0
+        contexts = self._contexts
+        if contexts is not None:
+            engine.see(contexts.open[decision_id] if decision_id is not None else extra["x"])
         try:
             grown: bool = engine.tell_entry(*(engine.args + (i, learned, mark)))
         except IndexError as error:
@@ -780,6 +920,8 @@ class Bandit:
             evidence.observed(i, cost) if decision_id is None else evidence.ended(i, decision_id, cost)
         fresh = self._fresh[i]
         fresh.append(cost)
+        if contexts is not None:
+            self._learned_at(contexts, i, value, decision_id, extra)
         warned: Sequence[Warned] = ()
         if grown or not len(fresh) % WATCHED:
             warned = self._new_warnings(i)
@@ -792,6 +934,18 @@ class Bandit:
         return warned
 
     _learn_alone = alone(_learn)
+
+    def _learned_at(
+        self, contexts: Contexts, i: int, value: float, decision_id: DecisionId | None, extra: Mapping[str, Any]
+    ) -> None:
+        """Forget the x of a decision, take in numbers without a scale, and record the residual for the detector of changes."""
+        if decision_id is None:
+            contexts.encoder.collect(extra["unscaled"])
+        else:
+            del contexts.open[decision_id]
+        if self._record.watched is not self._fresh:
+            residual = float(self._engine.state.residual[0])
+            self._record.watched[i].append(0.0 - residual if self._minimize else residual)
 
     def _checked_value(self, value: Any) -> float:
         checked = checked_reward(value)
@@ -857,7 +1011,14 @@ class Bandit:
 
     # --- late rewards -----------------------------------------------------------------------------------------------
 
-    def decide(self, among: Iterable[Arm] | None = None, *, arm: Arm = NOT_GIVEN, unit: str | None = None) -> Decision:
+    def decide(
+        self,
+        among: Iterable[Arm] | None = None,
+        *,
+        arm: Arm = NOT_GIVEN,
+        unit: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Decision:
         """Pull an arm whose reward comes later, through `reward`.
 
         Parameters
@@ -873,6 +1034,8 @@ class Bandit:
             ``sticky_for`` seconds after the decision that chose it, if the arm is active and in ``among``. Only the first reward of
             these decisions is learned, because the rewards of one user resemble each other. Call `reward` for the others, too: they
             close their decisions. The 100,000 newest units are kept.
+        context
+            The values of the bandit's features. Required if it has features. Its reward is learned with them.
 
         Examples
         --------
@@ -890,8 +1053,11 @@ class Bandit:
             with self._guard.exclusive():
                 warned = self._timed_out()
             _warn(warned)
-        if arm is not NOT_GIVEN or unit is not None:
-            event = self.decided(among, arm=arm, unit=unit)
+        if arm is not NOT_GIVEN or unit is not None or context is not None or self._contexts is not None:
+            event = self.decided(among, arm=arm, unit=unit, context=context)
+            if self._contexts is not None:
+                with self._guard.exclusive():
+                    self._set_scales()
             return Decision(event.id, event.arm, event.propensity_or_nan, event.time)
         if self._engine.issue_entry is None:
             # Compiling is done with the lock: while the owner compiled without it, other threads would wait busily.
@@ -899,23 +1065,41 @@ class Bandit:
                 self._engine.prepare("issue")
         return self._decide(among)
 
-    def decide_many(self, n: int, among: Iterable[Arm] | None = None) -> list[Decision]:
+    def decide_many(
+        self, n: int, among: Iterable[Arm] | None = None, *, contexts: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[Decision]:
         """Return ``n`` decisions, as ``n`` calls of `decide` would return, with no call of another thread between them.
 
-        If fewer than ``n`` decisions fit into ``max_open``, or into the policy's horizon, none is made.
+        If fewer than ``n`` decisions fit into ``max_open``, or into the policy's horizon, none is made. A bandit with features
+        needs ``contexts``, one for each decision.
         """
         n = validation.integer(n, "n", 1)
         names = None if among is None else listed("among", among)
+        given = None if contexts is None else validation.items_of(contexts, "contexts", "contexts")
+        if given is not None and len(given) != n:
+            raise validation.invalid("contexts", contexts, f"{n} contexts, one for each decision")
         with self._guard.exclusive():
             self._engine.prepare("issue")
             warned = self._timed_out()
             self._check_room(n)
             self._check_horizon(n)
-            decisions = [self._decide(names) for _ in range(n)]
+            if given is not None or self._contexts is not None:
+                for context in given or (None,):
+                    self._encoded(context)  # raises before any decision is made
+                decisions = [self.decide(names, context=context) for context in given or ()]
+            else:
+                decisions = [self._decide(names) for _ in range(n)]
         _warn(warned)
         return decisions
 
-    def decided(self, among: Iterable[Arm] | None = None, *, arm: Arm = NOT_GIVEN, unit: str | None = None) -> Decided:
+    def decided(
+        self,
+        among: Iterable[Arm] | None = None,
+        *,
+        arm: Arm = NOT_GIVEN,
+        unit: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Decided:
         """Make a decision as `decide` does, and return its event, whose ``repeat`` tells whether a unit got its arm again."""
         given = arm is not NOT_GIVEN
         if given and among is not None:
@@ -930,6 +1114,10 @@ class Bandit:
             i = self._position_given(arm) if given else -1
             self._check_room()
             now = self._now()
+            at_x: dict[str, Any] = {}
+            if context is not None or self._contexts is not None:
+                x, unscaled = self._encoded(context)
+                at_x = {"x": tuple(x.tolist()), "unscaled": unscaled}
             if unit is not None:
                 self._engine.prepare("forget")
                 held = self._assignment(unit, now, among)
@@ -938,8 +1126,11 @@ class Bandit:
             if given:
                 self._check_horizon(1)
             else:
-                i = self._choose(among)
+                i = self._choose_at(x, among) if at_x else self._choose(among)
             asked = self._asked_names()
+            if at_x:
+                at_x["asked_x"] = self._asked_x(at_x["x"])
+                self._engine.see(x)
             self._follow(RULE)
             mark, propensity = self._engine.issue(i)
             made = OpenDecision(i, mark, math.nan if given else propensity, now)
@@ -952,7 +1143,10 @@ class Bandit:
                 self._outcomes.decided(i, decision_id)
             if self._evidence is not None:
                 self._evidence.decided(i, decision_id)
-            facts = self._facts(decision_id, made) | {"given": given, "unit": unit}
+            if self._contexts is not None:
+                self._contexts.open[decision_id] = x
+                self._contexts.encoder.collect(unscaled)
+            facts = self._facts(decision_id, made) | {"given": given, "unit": unit} | at_x
             self._changed(Decided, **facts)
             return Decided(**facts, asked=asked)
 
@@ -1251,6 +1445,8 @@ class Bandit:
         if decision_id in self._amounts:
             return self._learn_once((i, self._amounts.total(decision_id), mark, decision_id), end=Expired)
         if self._sticky is None or self._sticky.expired(decision_id):
+            if self._contexts is not None:
+                self._engine.see(self._contexts.open.pop(decision_id))
             self._engine.forget(i, mark)
         if self._evidence is not None:
             self._evidence.ended(i, decision_id, None)
@@ -1449,15 +1645,17 @@ class Bandit:
     def _apply(self, event: Event) -> None:
         act = self._checked_action(event)
         if event.asked:
-            self._ask_again(event.asked)
+            self._ask_again(event.asked, event.asked_x or (getattr(event, "x", ()),) * len(event.asked))
         act()
 
-    def _ask_again(self, choices: Asked) -> None:
+    def _ask_again(self, choices: Asked, at_x: Sequence[Sequence[float]]) -> None:
         asked = [None if names is None else self._positions(names) for names in choices]
         pending = self._pending()
         if asked[: len(pending)] == pending:  # this bandit was saved with a choice pending, which the event also lists
-            asked = asked[len(pending) :]
-        for among in asked:
+            asked, at_x = asked[len(pending) :], at_x[len(pending) :]
+        for among, x in zip(asked, at_x, strict=True):
+            if self._contexts is not None:
+                self._engine.see(self._contexts.again(x, (None,) * len(self._contexts.encoder.first)))
             self._engine.ask(among)
 
     def _checked_action(self, event: Event) -> Callable[[], object]:
@@ -1474,12 +1672,19 @@ class Bandit:
                 life, number = self._decisions.checked_new(event.id)
                 self._engine.prepare("issue")
                 made = self._checked_decision(event)
+                self._check_x(event)
                 if event.unit is not None or event.repeat:
                     self._check_unit_again(event, made)
                 return partial(self._decide_again, event, made, life, number)
             case Observed():
                 pull = (self._position(event.arm), self._checked_value(event.value), NOW, None)
-                return partial(self._learn, pull, self.measured(event.metrics))
+                self._check_x(event)
+                extra = {} if self._contexts is None else {"x": event.x, "unscaled": event.unscaled}
+                return partial(self._learn, pull, self.measured(event.metrics) | extra)
+            case Scaled():
+                if self._contexts is None or event.feature not in self._contexts.encoder.first:
+                    raise validation.invalid("feature", event.feature, "a number without a scale", owner="Scaled")
+                return partial(self._set_scale, event)
             case Added():
                 decision_id = self._checked_open(event.id)[2]
                 name = self._amounts.checked_part(decision_id, event.part, checked_reward(event.value))
@@ -1498,6 +1703,12 @@ class Bandit:
                 why = event.guardrail if isinstance(event, ArmPaused) else None
                 return partial(self._set_state, self._arm_in_state(event.arm, old), new, type(event), why)
 
+    def _check_x(self, event: Decided | Observed) -> None:
+        if self._contexts is not None:
+            self._contexts.again(event.x, event.unscaled)
+        elif event.x:
+            raise validation.invalid("x", event.x, "left out: this bandit has no features", owner=type(event).__name__)
+
     def _checked_decision(self, event: Decided) -> OpenDecision:
         i = self._position(event.arm) if event.given else self._arm_in_state(event.arm, (ACTIVE,))
         if self._policy.weighted:
@@ -1514,6 +1725,10 @@ class Bandit:
         return OpenDecision(i, mark, event.propensity_or_nan, time)
 
     def _decide_again(self, event: Decided, made: OpenDecision, life: str, number: int) -> None:
+        if self._contexts is not None:
+            self._contexts.open[event.id] = x = self._contexts.again(event.x, event.unscaled)
+            self._contexts.encoder.collect(event.unscaled)
+            self._engine.see(x)
         if not event.repeat:
             self._follow(event.rule)
             self._engine.issue(made.arm)
@@ -1543,13 +1758,23 @@ class Bandit:
     def _changed(self, event: type[Any], **fields: Any) -> None:
         """Forget the arm that was selected before the event, and log the event. The log may save the bandit, so it comes last."""
         asked = self._asked_names() if self._log is not None else ()
+        if asked and self._contexts is not None:
+            fields.setdefault("asked_x", self._asked_x(fields.get("x")))
         self._forget_choices()
         if self._log is not None:
             self._log(event(**fields, asked=asked))
 
+    def _asked_x(self, x: tuple[float, ...] | None) -> tuple[tuple[float, ...], ...]:
+        """Return the x of each choice since the last event, or an empty tuple if all have the x of the event."""
+        assert self._contexts is not None
+        asked = tuple(tuple(each.tolist()) for each in self._contexts.asked[: len(self._pending())])
+        return () if set(asked) <= {x} else asked
+
     def _forget_choices(self) -> None:
         self._asked.clear()
         self._pick = -1
+        if self._contexts is not None:
+            self._contexts.asked.clear()
 
     def _asked_names(self) -> tuple[Any, ...]:
         return tuple(None if each is None else tuple(self._arms[i] for i in each) for each in self._pending())
@@ -1573,6 +1798,8 @@ class Bandit:
         """
         with self._guard.exclusive():
             self._engine.check_sound()
+            if self._contexts is not None:
+                del self._contexts.asked[len(self._pending()) :]
             fields = replace(  # the others are constant, or the same lists
                 self._fields,
                 received=self._received(),

@@ -252,6 +252,30 @@ class RunningPolicy:
             self.rule = rule
             self.state.unrewarded[:] = [*open_decisions, 1] if rule else 0
 
+    # --- contexts ------------------------------------------------------------------------------------------------------
+
+    def see(self, x: Any) -> None:
+        """Give the policy the features of a decision, before any call that is about this decision."""
+        if self.policy.contextual:
+            self.state.x[:] = x
+            if self.policy.switches and self.policy.hooks("full")[0](self._params, self.state):
+                self.grow()
+
+    @_of_policy
+    def explain(self, x: Any) -> tuple[list[list[float]], list[float]]:
+        """Return the policy's columns and the chance of each arm at x, on a copy of the state, with all available arms."""
+        other = RunningPolicy.__new__(RunningPolicy)
+        vars(other).update(vars(self) | {"_shapes": None, "_entries": dict(self._entries)})
+        other._use(type(self.state)(*(field.copy() for field in self.state)))
+        other.restrict(None)
+        other.see(x)
+        rows = other.describe(average=False)
+        if self.policy.chance is None:
+            chosen = other.ask(None)
+            return rows, [float(arm == chosen) for arm in range(len(rows))]
+        other.prepare("chance_of")
+        return rows, [float(other._entries["chance_of"](*other.args, arm)) for arm in range(len(rows))]
+
     # --- choices -------------------------------------------------------------------------------------------------------
 
     def ask(self, among: tuple[int, ...] | None) -> int:
@@ -425,12 +449,17 @@ class RunningPolicy:
         return self.policy.alarms(self.state) if isinstance(self.policy, Wrapping) else ()
 
     @_of_policy
-    def describe(self) -> list[list[float]]:
-        """Return the policy's columns, one row per arm. It works on a copy of the state, because evaluations fill caches."""
+    def describe(self, *, average: bool = True) -> list[list[float]]:
+        """Return the policy's columns, one row per arm. It works on a copy of the state, because evaluations fill caches.
+
+        A linear policy describes its arms at the average x of all decisions, or at that of the state.
+        """
         columns = self.policy.columns
         out = np.full((len(self.available), len(columns)), math.nan)
         if columns:
             copied = type(self.state)(*(field.copy() for field in self.state))
+            if average and self.policy.contextual and hasattr(copied, "seen"):
+                copied.x[:] = copied.seen / copied.seen[0] if copied.seen[0] else copied.x
             if self.among is not None:
                 self.policy.set_allowed(copied, self.available)
             self.prepare("describe")

@@ -35,6 +35,7 @@ __all__ = [
     "Expired",
     "Observed",
     "Rewarded",
+    "Scaled",
     "event_from",
 ]
 
@@ -48,6 +49,8 @@ NO_TIME = 0.0
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked: Asked = ()
+    asked_x: tuple[tuple[float, ...], ...] = ()
+    """In a bandit with features: the x of each of ``asked``. Empty: all have the x of the event."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON-able data."""
@@ -80,6 +83,10 @@ class Decided(_Event, frozen=True, kw_only=True):
     """The names in the request to the service."""
     context: Context = msgspec.UNSET
     """What the client of the service sent with the request."""
+    x: tuple[float, ...] = ()
+    """The encoded features (`robandit.features`), if the bandit has features."""
+    unscaled: tuple[float | None, ...] = ()
+    """The values of the numbers that have no scale yet, None for those that are missing."""
 
     @property
     def propensity_or_nan(self) -> float | None:
@@ -139,6 +146,17 @@ class Observed(_Event, frozen=True, kw_only=True):
     arm: Any
     value: float
     metrics: dict[str, float] | None = None
+    x: tuple[float, ...] = ()
+    unscaled: tuple[float | None, ...] = ()
+    """Both as in `Decided`."""
+
+
+class Scaled(_Event, frozen=True, kw_only=True):
+    """The scale of a number among the features, which is fixed from now on."""
+
+    feature: str
+    center: float
+    scale: float
 
 
 class ArmAdded(_Event, frozen=True, kw_only=True):
@@ -175,7 +193,17 @@ class ArmRetired(_Event, frozen=True, kw_only=True):
 
 
 Event: TypeAlias = (
-    Decided | Rewarded | Added | Expired | Observed | ArmAdded | ArmPaused | ArmAlarmed | ArmResumed | ArmRetired
+    Decided
+    | Rewarded
+    | Added
+    | Expired
+    | Observed
+    | Scaled
+    | ArmAdded
+    | ArmPaused
+    | ArmAlarmed
+    | ArmResumed
+    | ArmRetired
 )
 _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
 # Fields that only an event in the log of the service may lack.

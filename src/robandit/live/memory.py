@@ -55,20 +55,26 @@ class SavedMemory(msgspec.Struct):
     fresh: list[bytes]
     warned: bool
     watch: SavedWatch | None = None
+    residuals: list[bytes] | None = None
 
 
 class Memory:
     """The record of a live bandit's rewards, with at most 2,048 numbers and 10 kB for the detector per arm."""
 
-    __slots__ = ("fresh", "rewards", "samples", "warned", "watch", "zeros")
+    __slots__ = ("fresh", "rewards", "samples", "warned", "watch", "watched", "zeros")
 
-    def __init__(self, arms: int, *, watching: bool = True) -> None:
-        """Start without rewards. Without ``watching``, there is no detector, because the policy has its own."""
+    def __init__(self, arms: int, *, watching: bool = True, residuals: bool = False) -> None:
+        """Start without rewards. Without ``watching``, there is no detector, because the policy has its own.
+
+        With ``residuals``, the detector reads ``watched``, to which the caller adds the residual of each reward: rewards themselves
+        change with the contexts.
+        """
         self.rewards = [0] * arms
         self.zeros = [0] * arms
         self.samples = [array("d") for _ in range(arms)]
         self.fresh = [array("d") for _ in range(arms)]
         """Rewards not folded in yet. After each `WATCHED` of them, the caller calls `watch_fresh`, and at `CHUNK` also `fold`."""
+        self.watched = [array("d") for _ in range(arms)] if residuals else self.fresh
         self.warned = False
         self.watch = Watch(arms, SALT) if watching else None
 
@@ -78,12 +84,14 @@ class Memory:
         self.zeros.append(0)
         self.samples.append(array("d"))
         self.fresh.append(array("d"))
+        if self.watched is not self.fresh:
+            self.watched.append(array("d"))
         if self.watch is not None:
             self.watch = self.watch.extended()
 
     def watch_fresh(self, arm: int) -> list[Alarm]:
         """Let the detector take in the arm's newest rewards that it has not seen; return its new alarms."""
-        values = self.fresh[arm]
+        values = self.watched[arm]
         if self.watch is None or not values:
             return []
         seen = (len(values) - 1) // WATCHED * WATCHED
@@ -102,7 +110,7 @@ class Memory:
                     sample[places[j]] = values[numbers[j] - before - 1]
         self.rewards[arm] = after
         self.zeros[arm] += values.count(0.0)
-        del values[:]
+        del values[:], self.watched[arm][:]
 
     def counts(self) -> list[int]:
         """Return the number of rewards of each arm."""
@@ -155,14 +163,20 @@ class Memory:
             fresh=[_bytes(values) for values in self.fresh],
             warned=self.warned,
             watch=None if self.watch is None else self.watch.save(),
+            residuals=None if self.watched is self.fresh else [_bytes(values) for values in self.watched],
         )
 
     @classmethod
     def load(cls, saved: SavedMemory | None, arms: int, *, watching: bool) -> Memory | None:
         """Return the memory that `save` wrote (empty for None, from an older file), or None if it is inconsistent."""
-        memory = cls(arms, watching=watching)
+        memory = cls(arms, watching=watching, residuals=saved is not None and saved.residuals is not None)
         if saved is None:
             return memory
+        if saved.residuals is not None:
+            if [len(part) for part in saved.residuals] != [len(part) for part in saved.fresh]:
+                return None
+            for i, part in enumerate(saved.residuals):
+                memory.watched[i].frombytes(part)
         parts: tuple[list[Any], ...] = (saved.rewards, saved.zeros, saved.samples, saved.fresh)
         if any(len(part) != arms for part in parts):
             return None

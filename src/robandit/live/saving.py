@@ -19,6 +19,7 @@ from robandit.kernel.lazy import forget_lines
 from robandit.kernel.types import Bools, Ints
 from robandit.live.amounts import Amounts
 from robandit.live.arms import ACTIVE, Arm, State, checked_arms
+from robandit.live.contexts import Contexts, SavedContexts
 from robandit.live.deadlines import Deadline, SavedDeadline
 from robandit.live.ids import life_and_number
 from robandit.live.memory import Memory, SavedMemory
@@ -67,6 +68,7 @@ class _Saved(msgspec.Struct, kw_only=True):
     evidence: SavedEvidence | None = None
     deadline: SavedDeadline | None = None
     objective: str = "mean"
+    contexts: SavedContexts | None = None
 
 
 class _SavedByVersion1(msgspec.Struct, kw_only=True):
@@ -135,6 +137,7 @@ class Fields:
     evidence: Evidence | None = None
     deadline: Deadline | None = None
     objective: str = "mean"
+    contexts: Contexts | None = None
 
 
 def pack(fields: Fields) -> bytes:
@@ -149,6 +152,7 @@ def pack(fields: Fields) -> bytes:
         "outcomes": None if fields.outcomes is None else fields.outcomes.save(),
         "evidence": None if fields.evidence is None else fields.evidence.save(),
         "deadline": None if fields.deadline is None else fields.deadline.save(),
+        "contexts": None if fields.contexts is None else fields.contexts.save(fields.open),
     }
     # One buffer per thread is used again and again, because fresh memory for megabytes costs more than writing them.
     buffer: bytearray = vars(_thread).setdefault("buffer", bytearray())
@@ -214,6 +218,12 @@ def unpack(data: bytes, source: str) -> Fields:
         evidence = Evidence.load(saved.evidence, len(arms))
         if evidence is None or not _waits_for_open(saved.evidence, decisions):
             raise CorruptFile(f"{source} is damaged: its evidence does not fit its arms and decisions")
+    contexts = None
+    if saved.contexts is not None:
+        contexts = Contexts.load(saved.contexts, list(decisions), len(saved.asked) + (saved.pick >= 0))
+        if contexts is None or getattr(state, "x", contexts.encoder.columns).__len__() != len(contexts.encoder.columns):
+            raise CorruptFile(f"{source} is damaged: its contexts do not fit its decisions or its policy")
+    checked |= {"contexts": contexts}
     checked |= {"sticky": sticky, "outcomes": outcomes, "amounts": Amounts.load(saved.amounts), "evidence": evidence}
     checked |= {"deadline": deadline}
     return Fields(**msgspec.structs.asdict(saved) | checked)

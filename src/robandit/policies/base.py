@@ -71,6 +71,8 @@ class Policy:
     """The end of "Use one when ...", on one line of `robandit policies`."""
     contextual: ClassVar[bool] = False
     """Whether it learns from the features x of decisions (:mod:`robandit.policies.linear`)."""
+    switches: ClassVar[bool] = False
+    """Whether the state must change its form for another x, as ``full`` then says."""
     weighted: ClassVar[bool] = False
     """Whether updates are weighted by the probability of the decision. A reward without a decision is then rejected."""
     uses_rewards: ClassVar[bool] = True

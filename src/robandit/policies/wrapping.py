@@ -82,6 +82,7 @@ class Wrapping:
     objective: ClassVar[Any] = _inner("objective")
     chance: ClassVar[Any] = _inner("chance")
     contextual: ClassVar[Any] = _inner("contextual")
+    switches: ClassVar[Any] = _inner("switches")
     notices: ClassVar[Any] = property(lambda self: notices_changes(self.of))
 
     @property

@@ -92,7 +92,7 @@ class LinStudentTS(Linear):
     Examples
     --------
     >>> import robandit as rb
-    >>> problem = rb.problems.linear(arms=3, columns=2, noise=rb.laws.Gaussian(mean=0.0, sd=30.0), scale=30.0)
+    >>> problem = rb.problems.linear(arms=3, columns=2, noise=rb.laws.Gaussian(mean=0.0, sd=1.0), scale=30.0)
     >>> result = rb.simulate(rb.LinStudentTS(), problem, horizon=1000, replications=10, seed=0)
     >>> bool(result.regret[0, :, -1].mean() < 0.2 * problem.uniform_regret(1000))
     True

@@ -51,6 +51,8 @@ class Linear(Policy):
     row_length: ClassVar[int] = 2
     first: ClassVar[float] = 1.0
     """The rewards that each arm gets before x matters."""
+    select: ClassVar[Any] = None
+    update: ClassVar[Any] = None
     draws: ClassVar[bool] = False
     """Whether the arm with the largest draw is chosen, and not that with the largest mean + width."""
     fill: ClassVar[Any]
@@ -116,7 +118,7 @@ class Linear(Policy):
             for name, function in hooks.items():
                 if name not in vars(cls):
                     setattr(cls, name, staticmethod(partial(function, cls.fill)))
-            setattr(cls, "update", staticmethod(partial(update_linear, cls.add)))  # noqa: B010  it is abstract
+            cls.update = staticmethod(partial(update_linear, cls.add))
         super().__init_subclass__()
 
     @staticmethod
