@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import re
 import signal
@@ -118,6 +119,59 @@ def test_a_unit_keeps_its_arm(client, server, name):
         client.create(f"{name}-plain", ["a", "b"]).decide(unit="ann")
 
 
+RAILS = [{"metric": "error", "at_most": 0.05}]
+
+
+def test_metrics_and_guardrails(client, server, name):
+    provider = client.create(name, ["a", "b"], metrics=["cost"], guardrails=RAILS)
+    decisions = [provider.decide(arm="b") for _ in range(6)]
+    metrics = {"error": True, "cost": 0.5}
+    assert provider.reward(decisions[0], 1.0, metrics=metrics) == provider.reward(decisions[0], 1.0, metrics=metrics)
+    with raises(errors.Conflict, parameter="metrics"):
+        provider.reward(decisions[0], 1.0)
+    provider.reward_many([(decisions[1], 1.0, {"error": 1}), (decisions[2], 1.0)])
+    assert provider.show()["arms"][1]["state"] == "active"
+    provider.reward_many([(each, 1.0, {"error": 1}) for each in decisions[3:]])
+    shown = provider.show()["arms"][1]
+    assert (shown["state"], shown["reason"]) == ("paused", "paused by guardrail: error 100 % of 4, at most 5 %")
+    assert shown["metrics"]["cost"] == {"count": 1, "mean": 0.5}
+    with raises(errors.InvalidInput, parameter="metrics", match="did you mean 'error'"):
+        provider.reward(provider.decide(), 1.0, metrics={"eror": 1})
+
+
+def test_amounts(client, server, name):
+    provider = client.create(name, ["a", "b"])
+    decision = provider.decide()
+    assert provider.reward(decision, 10.0, final=False, part="usage").outcome == "added"
+    assert provider.reward(decision, 10.0, final=False, part="usage").outcome == "added"
+    provider.reward(decision, 1.0, final=False)
+    provider.reward(decision, 1.0, final=False)  # another amount: its name is new
+    with raises(errors.Conflict, parameter="value"):
+        provider.reward(decision, 9.0, final=False, part="usage")
+    made = provider.reward(decision, -2.0)
+    assert (made.value, made.outcome) == (-2.0, "applied")
+    assert [row["reward"] for row in log_of(server, name) if row["learned"]] == [10.0]
+
+
+def test_amounts_that_were_kept_are_delivered_before_the_final_reward(make, line, server, name):
+    with make(line.url, server.key, **LIMITS) as client:
+        provider = client.create(name, ["a", "b"], metrics=["error"])
+        decision = provider.decide()
+        cut(line, client)
+        assert provider.reward(decision, 5.0, final=False, part="x").outcome == "kept"
+        assert provider.reward(decision, 5.0, final=False, part="x").outcome == "kept"
+        with raises(errors.Conflict):
+            provider.reward(decision, 6.0, final=False, part="x")
+        assert provider.reward(decision, 1.0, final=False).outcome == "kept"
+        assert provider.reward(decision, 2.0, metrics={"error": 0}).outcome == "kept"
+        assert len(client.waiting) == 3
+        restore(line, client)
+        client.flush(30.0)
+    assert [(row["reward"], row["metrics"]) for row in log_of(server, name) if row["learned"]] == [
+        (8.0, {"error": 0.0})
+    ]
+
+
 def test_the_fallback_of_a_unit_is_reported_without_it(make, line, server, name):
     with make(server.url, server.key) as client:
         client.create(name, ["a", "b"], sticky_for=60.0)
@@ -224,6 +278,23 @@ def test_wrong_arguments_are_rejected_before_anything_is_sent(make):
         client.create("p", "ab")
     assert client.waiting == ()
     client.close()
+
+
+def test_wrong_metrics_and_amounts_are_rejected_before_anything_is_sent(make):
+    with make("http://127.0.0.1:1") as client:
+        reward = client.experiment("e").reward
+        for wrong in ({"error": math.nan}, {"error": "1"}, {"": 1}, [1], {"error": 10**400}):
+            with pytest.raises(errors.InvalidInput, match="metric"):
+                reward("id", 1.0, metrics=wrong)
+        with raises(errors.InvalidInput, parameter="part"):
+            reward("id", 1.0, part="x")
+        with raises(errors.InvalidInput, parameter="part"):
+            reward("id", 1.0, final=False, part="a/b")
+        with raises(errors.InvalidInput, parameter="metrics"):
+            reward("id", 1.0, final=False, metrics={"error": 0})
+        with raises(errors.InvalidInput, parameter="final"):
+            reward("id", 1.0, final=0)
+        assert client.waiting == ()
 
 
 @pytest.mark.parametrize(
@@ -749,6 +820,22 @@ def test_a_choice_goes_before_its_reward():
     outbox.settle(outbox.batch(10))
     assert outbox.batch(10) == [Report("q", "0", value=2.0)]
     assert outbox
+
+
+def test_amounts_go_before_the_final_reward():
+    outbox = Outbox(100)
+    amounts = [Report("p", "1", value=2.0, part=part) for part in "xy"]
+    final, other = Report("p", "1", value=1.0), Report("p", "2", value=1.0)
+    for report in (amounts[0], final, other, amounts[1]):
+        outbox.add(report)
+    outbox.postpone(amounts)
+    assert outbox.batch(10) == [other, *amounts]
+    outbox.settle([other, amounts[0]])
+    assert outbox.batch(10) == amounts[1:]
+    assert outbox.add_to_choice(Report("p", "1", value=1.0)) == "kept"
+    assert outbox.add_to_choice(Report("p", "3", value=1.0)) is None
+    outbox.reject(amounts, errors.RobanditError("refused"))
+    assert outbox.batch(10) == [final]
 
 
 def test_ids_are_uuids_of_version_7():

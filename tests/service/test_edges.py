@@ -187,6 +187,8 @@ def test_the_log_has_a_row_for_each(local):
         "context": None,
         "unit": None,
         "repeat": False,
+        "part": None,
+        "metrics": None,
     }
     assert [row["kind"] for row in rows] == ["allocated", *["observed"] * 4, "paused"]
     assert rows[1:5] == [
