@@ -97,6 +97,8 @@ def test_it_is_whole_and_has_events_of_every_kind(path):
             "upgraded",
             "allocated",
             "observed",
+            "added",
+            "arm_alarmed",
         }
         assert sum(len(kept) for kept in found["snapshots"]) >= 10
         (key,) = found["keys"]

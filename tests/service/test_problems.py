@@ -390,7 +390,7 @@ def test_a_misspelled_field(local):
     assert said.startswith("field 'arm' is not known (did you mean arms?): there are arms, policy, minimize, ")
     batch = local.call("POST", f"{P}/rewards/batch", {"items": [{"id": "x", "values": 1}]})
     assert batch.json["items"][0]["problem"]["detail"] == (
-        "field 'values' is not known (did you mean value?): there are id, value"
+        "field 'values' is not known (did you mean value?): there are id, value, metrics, final, part"
     )
 
 

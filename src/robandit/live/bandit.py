@@ -1588,7 +1588,11 @@ class Bandit:
     def broken_guardrails(self) -> dict[Arm, Broken]:
         """Return the guardrail that each arm broke since it was last resumed, with the numbers."""
         with self._guard.exclusive():
-            return {} if self._outcomes is None else {self._arms[i]: why for i, why in self._outcomes.broken.items()}
+            return (
+                {}
+                if self._outcomes is None
+                else {self._arms[i]: why for i, why in sorted(self._outcomes.broken.items())}
+            )
 
     def guardrails(self) -> list[dict[str, Any]]:
         """Return one dict per arm and guardrail, about the decisions that count.

@@ -109,7 +109,7 @@ class Outcomes:
 
         An alarm about an arm that goes on is due once.
         """
-        for arm, broken in self.broken.items():
+        for arm, broken in sorted(self.broken.items()):
             if states[arm] == ACTIVE and (arm not in self.alarmed or states.count(ACTIVE) > 1):
                 return arm, broken, states.count(ACTIVE) > 1
         return None

@@ -55,7 +55,7 @@ async def show(state: State, request: Request) -> Answer:
         name, lambda seen: (seen, summary_of(seen), _saved(seen.bandit))
     )
     if isinstance(saved, BrokenState):
-        study, estimates = None, [msgspec.structs.asdict(arm) for arm in summary.arms]
+        study, estimates = None, [{"arm": each.arm, "state": each.state, "pulls": each.pulls} for each in summary.arms]
     else:
         study = await state.studies.study(experiment)
         estimates = await state.studies.estimates(saved)

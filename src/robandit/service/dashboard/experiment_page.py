@@ -148,21 +148,6 @@ def _arms(
     medians = {} if study is None else {row.arm: row.median for row in study.diagnosis.arms}
     axis = charts.limits((mean.value, mean.low, mean.high) for mean in known.values())
     total = sum(used.values())
-    rows = []
-    arms = summary.arms
-    if len(arms) > MOST_ROWS:
-        arms = sorted(arms, key=lambda arm: (-used.get(arm.arm, 0), -arm.pulls))[:MOST_ROWS]
-    for arm in arms:
-        part = used.get(arm.arm, 0) / total if total else 0.0
-        state = "" if arm.state == "active" else f" {badge(arm.state)}"
-        if arm.reason:
-            state += f'<br><small class="muted">{escaped(arm.reason)}</small>'
-        rows.append(
-            f'<tr><th scope="row">{charts.swatch(colours[arm.arm])} <bdi>{escaped(arm.arm)}</bdi>{state}</th>'
-            f'<td class="bar">{charts.share_bar([(colours[arm.arm], part)])}<span>{share(part)}</span></td>'
-            f"<td>{arm.pulls:,}</td>{_mean_cells(known.get(arm.arm), medians.get(arm.arm, math.nan), axis)}"
-            f"{_metric_cells(arm)}</tr>"
-        )
     aim = objective_from(summary.settings.objective or "mean")
     unit = f", {summary.settings.unit}" if summary.settings.unit and aim.limit is None else ""
     estimate = "trimmed mean" if aim.text == "mean" else aim.name
@@ -174,6 +159,21 @@ def _arms(
         "95 % limits": "",
         f"{'mean' if aim.text == 'mean' else 'value'} and limits": "interval",
     } | {f"mean {name}": "" for name in _measured(summary)}
+    rows = []
+    arms = summary.arms
+    if len(arms) > MOST_ROWS:
+        arms = sorted(arms, key=lambda arm: (-used.get(arm.arm, 0), -arm.pulls))[:MOST_ROWS]
+    for arm in arms:
+        part = used.get(arm.arm, 0) / total if total else 0.0
+        state = "" if arm.state == "active" else f" {badge(arm.state)}"
+        rows.append(
+            f'<tr><th scope="row">{charts.swatch(colours[arm.arm])} <bdi>{escaped(arm.arm)}</bdi>{state}</th>'
+            f'<td class="bar">{charts.share_bar([(colours[arm.arm], part)])}<span>{share(part)}</span></td>'
+            f"<td>{arm.pulls:,}</td>{_mean_cells(known.get(arm.arm), medians.get(arm.arm, math.nan), axis)}"
+            f"{_metric_cells(arm)}</tr>"
+        )
+        if arm.reason:
+            rows.append(f'<tr><td class="words muted" colspan="{len(heads)}">{escaped(arm.reason)}</td></tr>')
     left = len(summary.arms) - len(arms)
     others = f'<p class="note">And {counted(left, "arm")} with less traffic.</p>' if left else ""
     return f"{table('Arms', heads, rows)}{others}{_means_note(study)}"
