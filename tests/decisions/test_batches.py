@@ -333,12 +333,12 @@ def test_a_long_batch_keeps_its_turn(postgres_url, monkeypatch):
 
 def test_a_batch_notices_at_once_that_its_turn_is_lost(postgres_url, monkeypatch):
     monkeypatch.setattr(replica, "SILENCE", 0.0)
-    monkeypatch.setitem(connections._LIMITS, "idle_in_transaction_session_timeout", "'50ms'")
+    monkeypatch.setitem(connections._LIMITS, "idle_in_transaction_session_timeout", "'400ms'")
     taken = []
 
     def slow(experiment):
         taken.append(experiment.seq)
-        time.sleep(0.5)
+        time.sleep(1.5)
         return experiment.decide()
 
     async def test():

@@ -545,8 +545,8 @@ def test_a_newer_schema_stops_an_older_server(postgres_url):
 
 
 def test_a_database_that_swallows_everything(postgres_url, proxy, monkeypatch):
-    monkeypatch.setattr("robandit.storage.connections.STUCK", 0.5)
-    monkeypatch.setattr(replicas, "PATIENCE", 0.5)
+    monkeypatch.setattr("robandit.storage.connections.STUCK", 1.5)
+    monkeypatch.setattr(replicas, "PATIENCE", 1.5)
 
     async def test():
         async with running(proxy.url) as engine, running(postgres_url) as other:
@@ -566,7 +566,7 @@ def test_a_database_that_swallows_everything(postgres_url, proxy, monkeypatch):
 
 def test_a_server_that_stops_in_a_turn_does_not_stop_the_others(postgres_url, monkeypatch):
     """PostgreSQL ends its transaction. When it goes on, its commit fails, and nothing of it is stored."""
-    monkeypatch.setitem(connections._LIMITS, "idle_in_transaction_session_timeout", "'0.3s'")
+    monkeypatch.setitem(connections._LIMITS, "idle_in_transaction_session_timeout", "'0.8s'")
 
     async def test():
         async with running(postgres_url) as one, running(postgres_url) as two:
@@ -574,7 +574,7 @@ def test_a_server_that_stops_in_a_turn_does_not_stop_the_others(postgres_url, mo
             await decide(two, "before")
 
             def slow(experiment):
-                time.sleep(1.0)
+                time.sleep(2.0)
                 return experiment.decide("x")
 
             first = asyncio.create_task(one.change("e", slow, ids=("x",)))

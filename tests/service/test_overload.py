@@ -21,6 +21,13 @@ from robandit.storage.sqlite import SqliteReader
 P = "/v1/experiments/p"
 
 
+async def finished(tasks, number):
+    """Wait until so many of the calls have an answer."""
+    async with asyncio.timeout(60):
+        while sum(task.done() for task in tasks) < number:
+            await asyncio.sleep(0.01)
+
+
 # --- overload -----------------------------------------------------------------------------------------------------------------
 
 
@@ -33,7 +40,7 @@ def test_a_full_queue_is_said(tmp_path):
 
         async def flood():
             tasks = [asyncio.ensure_future(local.request("POST", f"{P}/decisions", {"id": str(i)})) for i in range(30)]
-            await asyncio.sleep(0.1)
+            await finished(tasks, 30 - 11)
             refused = [task.result() for task in tasks if task.done()]
             waiting = [task for task in tasks if not task.done()]
             others = [
@@ -73,7 +80,7 @@ def test_too_many_calls_at_the_same_time(tmp_path, monkeypatch):
 
         async def flood():
             tasks = [asyncio.ensure_future(local.request("POST", f"{P}/decisions")) for _ in range(20)]
-            await asyncio.sleep(0.1)
+            await finished(tasks, 20 - 8)
             health = await local.request("GET", "/healthz")
             store.gate.set()
             return health, await asyncio.gather(*tasks)
@@ -95,7 +102,7 @@ def test_too_many_explanations(tmp_path, monkeypatch):
 
         async def ask():
             tasks = [asyncio.ensure_future(local.request("GET", f"{P}/decisions/x")) for _ in range(8)]
-            await asyncio.sleep(0.1)
+            await finished(tasks, 8 - 3)
             gate.set()
             return await asyncio.gather(*tasks)
 
@@ -112,7 +119,9 @@ def test_a_call_that_is_cancelled_does_not_hinder_others(tmp_path):
 
         async def hang_up():
             tasks = [asyncio.ensure_future(local.request("POST", f"{P}/decisions", {"id": str(i)})) for i in range(6)]
-            await asyncio.sleep(0.05)
+            async with asyncio.timeout(60):
+                while b"robandit_waiting_events{} 6" not in (await local.request("GET", "/metrics")).body:
+                    await asyncio.sleep(0.01)
             for task in tasks[::2]:
                 task.cancel()
             await asyncio.sleep(0.05)

@@ -288,7 +288,7 @@ def test_an_interruption_while_jobs_are_handed_out_stops_them(monkeypatch):
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         rb.simulate(rb.UCB1(), losses(), 10**9, 4, seed=0, threads=1)  # a full run would take half a minute
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 20
     assert not [t for t in threading.enumerate() if t.name.startswith("robandit")]
 
 
