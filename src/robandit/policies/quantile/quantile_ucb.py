@@ -31,6 +31,10 @@ from robandit.validation import flag, within
 # ``window``: the lowest bin and the number of bins of the sizes of negative and of positive costs.
 NEGATIVE, NEGATIVES, POSITIVE, POSITIVES = 0, 1, 2, 3
 ARM, COST, WAITING = 0, 1, 2  # ``late``: a cost outside the window
+AT, BELOW = (
+    0,
+    1,
+)  # ``found``: the position of an arm's last index, and the costs in the bins below; -1 if there was none
 MARGIN = 64
 MIDDLE = 0.99  # the middle of a bin, in units of its upper edge
 SLACK = 1e-9  # relative; far above the rounding of a level
@@ -120,6 +124,7 @@ class QuantileUCB(IndexPolicy):
             tree=np.zeros((arms, 2), dtype=np.int64),
             window=np.zeros(4, dtype=np.int64),
             late=np.zeros(3),
+            found=np.zeros((arms, 2), dtype=np.int64),
         )
 
     select = staticmethod(partial(select_quantile))
@@ -168,24 +173,26 @@ class QuantileUCB(IndexPolicy):
     @staticmethod
     def index(p: Any, s: Any, arm: int, level: float) -> float:
         n = s.arms[arm, 0]
+        s.found[arm, AT] = -1
         if n == 0.0:
             return -math.inf  # it waits for its first reward
         allowed = own_level(s, arm, n, level)
         if not excluded(0.0, n, p.q, allowed):
             return math.inf
-        return 0.0 - cost_at(s.window, find(s.tree[arm], n, p.q, allowed)[0])
+        at, below = find(s.tree[arm], n, p.q, allowed)
+        s.found[arm, AT] = at
+        s.found[arm, BELOW] = below
+        return 0.0 - cost_at(s.window, at)
 
     @staticmethod
     def outlook(p: Any, s: Any, arm: int, level: float) -> tuple[float, float, float]:
         """Return the index as a constant, up to the level at which the bin below becomes possible."""
-        n = s.arms[arm, 0]
-        allowed = own_level(s, arm, n, level)
-        if n == 0.0 or not excluded(0.0, n, p.q, allowed):
+        if s.found[arm, AT] < 0:
             return math.inf, 0.0, math.inf
-        at, below = find(s.tree[arm], n, p.q, allowed)
-        power = (n + s.unrewarded[arm]) * binary_kl(below / n, p.q)
+        n = s.arms[arm, 0]
+        power = (n + s.unrewarded[arm]) * binary_kl(s.found[arm, BELOW] / n, p.q)
         until = n * (math.exp(power) * (1.0 - SLACK) - 1.0) if power < 700.0 else math.inf
-        return 0.0 - cost_at(s.window, at), 0.0, until
+        return 0.0 - cost_at(s.window, s.found[arm, AT]), 0.0, until
 
     @staticmethod
     def estimate(p: Any, s: Any, arm: int, out: Floats) -> None:
@@ -252,14 +259,13 @@ def find(tree: Ints, n: float, q: float, allowed: float) -> tuple[int, int]:
 
 @out_of_line
 def tied(p: Any, s: Any, arm: int) -> tuple[float, float]:
-    """Return what decides between arms with equal indices; the smaller wins."""
+    """Return what decides between arms with equal indices, right after these; the smaller wins."""
     n = s.arms[arm, 0]
     pulls = float(s.pulls[arm])
-    allowed = own_level(s, arm, n, QuantileUCB.level(p, s))
-    if n == 0.0 or not excluded(0.0, n, p.q, allowed):
+    if s.found[arm, AT] < 0:
         return 0.0, pulls
-    at, total = find(s.tree[arm], n, p.q, allowed)
-    j, total = at + 1, 0
+    allowed = own_level(s, arm, n, QuantileUCB.level(p, s))
+    j, total = s.found[arm, AT] + 1, 0
     while j > 0:
         total += s.tree[arm, j]
         j -= j & -j
