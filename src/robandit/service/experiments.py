@@ -160,7 +160,7 @@ def _diagnosis(diagnosis: Diagnosis) -> bodies.Diagnosis:
         leading=diagnosis.leading.arm,
         contradicted=diagnosis.contradicted,
         assumption=diagnosis.words(),
-        advice=str(diagnosis.advice),
+        advice=f"{'For the mean: ' if diagnosis.values else ''}{diagnosis.advice}",
         tails=[bodies.ArmTails(arm=arm.arm, left=_tail(arm.left), right=_tail(arm.right)) for arm in diagnosis.arms],
         changes=[str(change) for change in diagnosis.changes],
     )

@@ -103,6 +103,11 @@ class QuantileUCB(IndexPolicy):
             flag(self.costs, "costs", owner="QuantileUCB")
 
     @property
+    def name(self) -> str:
+        """The label with the level, whoever has said that it is of costs."""
+        return f"{self.label}(q={self.q:g})"
+
+    @property
     def objective(self) -> str:
         return objectives.quantile_text(self.q)
 
