@@ -177,8 +177,10 @@ def page(means: Any, tails: Any, cells: list[str], replications: int) -> str:
 
 
 NOTE = """**Limits.** Where arms differ only in scale, the mean is the better guide, also to the best p95 ("log-normal, scales
-differ"): it needs fewer rewards. Where tails differ or cross, it finds the wrong arm. Look at your arms before you choose. A p99
-is learned slowly by every policy, since one reward in a hundred says something about it. No bound is proved."""
+differ"): it needs fewer rewards. Where tails differ or cross, it finds the wrong arm. Look at your arms before you choose: on the
+suite heavy, whose arms differ mostly in scale, the mean has the lower regret of p95 on 13 of 17 problems (`robandit compare --quick
+--suite heavy --objective p95 --policy "QuantileUCB(q=0.95)" --policy AdaKLUCB`). A p99 is learned slowly by every policy, since one
+reward in a hundred says something about it. No bound is proved."""
 
 if __name__ == "__main__":
     main()

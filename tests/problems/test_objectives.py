@@ -79,6 +79,15 @@ def test_recorded_rewards():
     np.testing.assert_allclose(result.regret[0, :, -1], result.pulls[0] @ with_objective(log, "p75").gaps)
 
 
+def test_quantiles_without_a_closed_form():
+    mixed = rb.laws.Mixture([Pareto(tail=1.5), Pareto(tail=1.5)], [0.5, 0.5])
+    stable = rb.laws.Stable(alpha=2.0, beta=0.0, loc=1.0, scale=1.0)  # normal, with variance 2
+    made = with_objective(Problem([mixed, stable, Pareto(tail=1.5)], minimize=True), "p95")
+    np.testing.assert_allclose(
+        made.quantiles, [0.05 ** (-1 / 1.5), 1.0 + 1.6448536 * 2**0.5, 0.05 ** (-1 / 1.5)], rtol=1e-6
+    )
+
+
 def test_wrong_objectives_are_refused():
     with raises(InvalidInput, parameter="objective"):
         rb.simulate(rb.UCB1(), COSTS, 10, objective="p0")

@@ -12,7 +12,7 @@ import numpy as np
 from robandit.errors import InvalidInput, NotApplicable, excerpt
 from robandit.hints import guided
 from robandit.kernel.types import Floats, UInts
-from robandit.laws import Bernoulli, LawTable
+from robandit.laws import Bernoulli, Law, LawTable
 from robandit.objectives import Objective, objective_from
 from robandit.problems.changing import Changing
 from robandit.problems.delayed import Delayed
@@ -53,8 +53,10 @@ class OfQuantile(Problem):
         q = self.objective.q
         assert q is not None
         if self.minimize:
-            return np.array([law.ppf(q) for law in self.laws])
-        return np.array([0.0 - (-law).ppf(1.0 - q) for law in self.laws])  # the upper one, where they are an interval
+            return np.array([_quantile(law, q) for law in self.laws])
+        return np.array(
+            [0.0 - _quantile(-law, 1.0 - q) for law in self.laws]
+        )  # the upper one, where they are an interval
 
     @cached_property
     def gaps(self) -> Floats:
@@ -138,6 +140,21 @@ def _within(problem: Problem, objective: Objective) -> Problem:
         return Logged(problem.actions, beyond, problem.names, problem.propensities, minimize=True)
     shares = (1.0 - (law.cdf(limit) if minimize else (-law).cdf(-limit)) for law in problem.laws)
     return Problem([Bernoulli(p=float(share)) for share in shares], problem.names, minimize=True)
+
+
+def _quantile(law: Law, q: float) -> float:
+    """Return a law's quantile, by bisection if it has none in closed form."""
+    try:
+        return float(law.ppf(q))
+    except InvalidInput:
+        low, high = -1.0, 1.0
+    while law.cdf(high) < q:
+        high *= 2.0
+    while law.cdf(low) >= q:
+        low *= 2.0
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (low, middle) if law.cdf(middle) >= q else (middle, high)
+    return high
 
 
 def of_quantile_from_dict(data: Mapping[str, Any]) -> Problem:
