@@ -184,6 +184,17 @@ def test_the_fallback_of_a_unit_is_reported_without_it(make, line, server, name)
     assert [(row["arm"], row["unit"]) for row in log_of(server, name)] == [("b", None)]
 
 
+def test_the_standing(client, name):
+    provider = client.create(name, ["a", "b"], minimize=True, cap=30.0)
+    decisions = provider.decide_many([{"arm": arm} for arm in "ab" * 60])
+    provider.reward_many(zip(decisions, [9.0, 3.0] * 60, strict=True))
+    found = provider.standing()
+    assert (found["leader"]["arm"], found["cap"], found["rewards"]) == ("b", 30.0, 120)
+    assert found["statement"]["sentence"] == "b costs less than a (capped at 30), at 95 %, may be looked at any time"
+    with raises(errors.NotFound, code="unknown-experiment"):
+        client.experiment(f"{name}-unknown").standing()
+
+
 def test_floats_keep_their_bits(client, server, name):
     provider = client.create(name, ["a"])
     sent = [0.1, 1 / 3, -5e-130, 1e150, 0.0, 2**53 + 1.0, 123456.789e-20]

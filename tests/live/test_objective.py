@@ -133,8 +133,6 @@ def test_a_deadline_is_about_the_mean(objective):
 def test_claims_about_means_are_refused():
     with raises(InvalidInput, parameter="cap"):
         rb.Bandit(ARMS, objective="p95", cap=5.0)
-    with raises(NotApplicable, parameter="objective"):
-        lived(10, objective="p95").leader()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from helpers.invalid import assert_invalid, raises
 from helpers.serving import Clock
 from robandit.errors import AssumptionWarning, CorruptFile, DriftWarning, InvalidInput, InvalidReward
 from robandit.live.saving import HEADER
+from robandit.live.standing import _drawn
+from robandit.objectives import objective_from
 
 
 def filled(minimize=True, arms="ab", n=600, cap=10.0, ratio=0.5, **options):
@@ -281,3 +283,25 @@ def test_names_in_sentences_cannot_spoil_a_terminal():
 def test_a_wrong_setting_names_the_parameter():
     with raises(InvalidInput, parameter="cap"):
         rb.Bandit(["a", "b"], cap="high")
+
+
+@pytest.mark.parametrize(
+    ("objective", "words"), [("p95", "the lowest p95"), ("within:2.0", "the lowest share beyond 2.0"), (None, "mean")]
+)
+def test_chances_are_about_the_objective(objective, words):
+    """The arm with the lower mean has the heavier tail."""
+    rng = np.random.default_rng(2)
+    bandit = rb.Bandit(["steady", "spread"], minimize=True, objective=objective)
+    bandit.update_many(["steady", "spread"] * 400, np.stack([np.full(400, 1.9), rng.exponential(1.2, 400)]).T.ravel())
+    leader = bandit.leader()
+    assert leader.arm == ("spread" if objective is None else "steady")
+    assert leader.chance > 0.999
+    assert words in leader.sentence
+
+
+def test_draws_of_a_share_and_of_a_quantile_are_as_wide_as_their_limits():
+    sample = np.random.default_rng(2).random(400)
+    for text, value in (("p90", 0.9), ("within:0.9", 0.1)):
+        draws = _drawn(sample, objective_from(text), True, np.random.default_rng(1))
+        assert abs(draws.mean() - value) < 0.05
+        assert draws.std() == pytest.approx(np.sqrt(0.09 / 400), rel=0.3)

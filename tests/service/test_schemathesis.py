@@ -71,6 +71,8 @@ def fit(case, ids):
     if isinstance(body.get("on_expiry"), float | int):
         body["reward_window"] = body.get("reward_window") or 60.0  # a value on expiry needs a window
         body["on_expiry"] = playable(body["on_expiry"])
+        if body.get("cap") is not None:
+            body["on_expiry"] = abs(body["on_expiry"])
     if body.get("fallback") is not None and body.get("arms"):
         body["fallback"] = chance.choice(body["arms"])
     if body.get("objective") is not None:

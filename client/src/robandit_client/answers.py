@@ -183,6 +183,14 @@ def _item(fields: dict[str, Any], noun: str, read: Callable[[Any], Any]) -> Any:
     return read(fields.get(noun)) if status < 300 else error_of(status, fields.get("problem"))  # type: ignore[operator, arg-type]
 
 
+def standing_of(answer: Any, name: str) -> dict[str, Any]:
+    """Return how arms stand, after a check of its name and of the sentence about the leader."""
+    fields = _fields(answer)
+    _check(fields, "experiment", fields.get("experiment") == name, repr(name))
+    _check(fields, "leader", is_text(_fields(fields.get("leader")).get("sentence")), "a leader with a sentence")
+    return fields
+
+
 def experiment_of(answer: Any, name: str) -> dict[str, Any]:
     """Return an experiment, after a check of what the client uses: its name, its arms, and whether it minimises."""
     fields = _fields(answer)

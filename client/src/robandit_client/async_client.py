@@ -57,6 +57,7 @@ class AsyncClient(BaseClient):
         max_open: int | None = None,
         unit: str = "",
         sticky_for: float | None = None,
+        cap: float | None = None,
         floor: float | None = None,
         control: Mapping[str, float] | None = None,
         metrics: Sequence[str] | None = None,
@@ -74,6 +75,7 @@ class AsyncClient(BaseClient):
             max_open,
             unit,
             sticky_for=sticky_for,
+            cap=cap,
             floor=floor,
             control=control,
             metrics=metrics,
@@ -187,6 +189,10 @@ class AsyncExperiment(BaseExperiment):
     async def show(self) -> dict[str, Any]:
         """Return the experiment with its settings, counts, estimates and warnings. The key needs the scope read."""
         return await self._core.show(self.name)
+
+    async def standing(self) -> dict[str, Any]:
+        """Return which arm leads, and how each arm stands, as `Experiment.standing` does."""
+        return await self._core.standing(self.name)
 
     @asynccontextmanager
     async def timed(

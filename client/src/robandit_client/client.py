@@ -95,6 +95,7 @@ class Client(BaseClient):
         max_open: int | None = None,
         unit: str = "",
         sticky_for: float | None = None,
+        cap: float | None = None,
         floor: float | None = None,
         control: Mapping[str, float] | None = None,
         metrics: Sequence[str] | None = None,
@@ -109,6 +110,7 @@ class Client(BaseClient):
         ``[{"metric": "error", "at_most": 0.05}, {"metric": "latency_ms", "quantile": 0.95, "at_most": 2000}]``. ``floor`` is the
         share of decisions that is drawn uniformly, and ``control`` the shares of single arms, such as ``{"standard": 0.05}``.
         ``objective`` is what is optimised: ``"p95"``, or ``"within:2.0"``, instead of the mean.
+        ``cap`` lets `Experiment.standing` say which arm wins.
         """
         settings = settings_of(
             arms,
@@ -120,6 +122,7 @@ class Client(BaseClient):
             max_open,
             unit,
             sticky_for=sticky_for,
+            cap=cap,
             floor=floor,
             control=control,
             metrics=metrics,
@@ -322,6 +325,14 @@ class Experiment(BaseExperiment):
     def show(self) -> dict[str, Any]:
         """Return the experiment with its settings, counts, estimates and warnings. The key needs the scope read."""
         return finished(self._core.show(self.name))
+
+    def standing(self) -> dict[str, Any]:
+        """Return which arm leads, with its chance and a sentence, and how each arm stands. The key needs the scope read.
+
+        The keys are those of ``GET /v1/experiments/{name}/standing``. ``["leader"]["sentence"]`` is for people. ``["statement"]``
+        is a claim that may be looked at any time, or says why there is none; it is None without a ``cap``.
+        """
+        return finished(self._core.standing(self.name))
 
     @contextmanager
     def timed(

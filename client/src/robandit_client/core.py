@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, Union
 
-from robandit_client.answers import decision_of, delivery_of, experiment_of, items_of, reward_of
+from robandit_client.answers import decision_of, delivery_of, experiment_of, items_of, reward_of, standing_of
 from robandit_client.calls import Caller
 from robandit_client.errors import (
     AccessDenied,
@@ -142,6 +142,10 @@ class Core:
     async def show(self, name: str) -> dict[str, Any]:
         """Return an experiment with its counts, estimates and warnings."""
         return await self._experiment("GET", name, None)
+
+    async def standing(self, name: str) -> dict[str, Any]:
+        """Return how the arms of an experiment stand."""
+        return await self._call("GET", name, "standing", None, partial(standing_of, name=name), patient=True)
 
     async def _experiment(self, method: str, name: str, body: bytes | None) -> dict[str, Any]:
         return await self._call(method, name, "", body, partial(experiment_of, name=name), patient=True)

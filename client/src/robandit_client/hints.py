@@ -53,7 +53,7 @@ LEARN = ("feedback", "observe", "partial_fit")
 CLIENT = {
     "experiment(name).decide()": ("decide", "select", *CHOOSE),
     "experiment(name).reward(decision, value)": ("reward", "update", *LEARN),
-    "the method of experiment(name)": ("decide_many", "reward_many", "show", "timed"),
+    "the method of experiment(name)": ("decide_many", "reward_many", "show", "standing", "timed"),
 }
 EXPERIMENT = {"decide()": ("select", *CHOOSE), "reward(decision, value)": ("update", *LEARN)}
 

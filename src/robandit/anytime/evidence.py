@@ -24,7 +24,8 @@ from robandit.anytime.prefix import ResolvedPrefix
 from robandit.errors import InvalidReward
 from robandit.kernel.loops import LARGEST_REWARD
 from robandit.kernel.types import Floats
-from robandit.validation import invalid
+from robandit.objectives import MEAN, Objective
+from robandit.validation import invalid, positive
 
 FIRST = 2048
 """Rewards of an arm that are kept for pairs: its first ones."""
@@ -135,6 +136,16 @@ class Evidence:
                 return None
             found._weights[i], found._first[i] = array("d", weights.tolist()), array("d", first.tolist())
         return found
+
+
+def checked_cap(cap: Any, objective: Objective) -> float | None:
+    """Return a cap, if it is valid for a bandit with this objective."""
+    if cap is None:
+        return None
+    if objective != MEAN:
+        hint = f"objective is {objective.text!r}"
+        raise invalid("cap", cap, "None, because claims are about means", hint=hint)
+    return positive(cap, "cap", hint="the size from which on larger rewards count alike, or None")
 
 
 def _packed(rows: Sequence[Sequence[float]]) -> list[bytes]:

@@ -29,6 +29,7 @@ from robandit.errors import (
     CorruptFile,
     DecisionError,
     InvalidInput,
+    InvalidReward,
     NotFound,
     Overloaded,
     RobanditError,
@@ -159,6 +160,7 @@ class LiveExperiment:
             minimize=self.settings.minimize,
             max_open=self.settings.max_open,
             sticky_for=self.settings.sticky_for,
+            cap=self.settings.cap,
             metrics=self.settings.metrics,
             guardrails=self.settings.guardrails,
             objective=self.settings.objective,
@@ -428,7 +430,7 @@ class LiveExperiment:
                 text = f"experiment {self.name!r} has no arm {formatted(each.arm)}: it has {arms}"
                 result.refused.append((place, InvalidInput(text, parameter="arm")))
                 continue
-            refusal = edges.refusal(each, life, number)
+            refusal = edges.refusal(each, life, number) or self._refused_value(each.value)
             if refusal is not None:
                 result.refused.append((place, refusal))
                 continue
@@ -464,6 +466,13 @@ class LiveExperiment:
             rewarded = [each for each in kept if each.value is not None]
             result.delays = [max(0.0, (each.rewarded or self.time) - each.decided) for each in rewarded]
         return result
+
+    def _refused_value(self, value: float | None) -> InvalidInput | None:
+        """Return why a reward cannot be learned that is valid for other experiments."""
+        if value is None or value >= 0.0 or self.settings.cap is None:
+            return None
+        rule = f"at least 0, since cap = {self.settings.cap:g} was declared"
+        return invalid("value", value, rule, error=InvalidReward)
 
     def _positions(self) -> dict[str, int]:
         return {str(arm): i for i, arm in enumerate(self.bandit.arms)}

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from robandit import validation
+from robandit.anytime.evidence import checked_cap
 from robandit.errors import InvalidInput, InvalidReward, RobanditError
 from robandit.experiments.notation import policies_from
 from robandit.inputs import checked_reward
@@ -56,6 +57,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sticky_for: float | None = None
     """Seconds for which the unit of a decision, such as a user, keeps its arm."""
 
+    cap: float | None = None
+    """The size from which on rewards count alike in claims about means (`robandit.Bandit`)."""
     floor: float | None = None
     """The share of decisions that is drawn uniformly."""
     control: dict[str, float] | None = None
@@ -127,6 +130,7 @@ def checked_settings(
     unit: str = "",
     fallback: str | None = None,
     sticky_for: float | None = None,
+    cap: float | None = None,
     floor: float | None = None,
     control: dict[str, float] | None = None,
     metrics: Sequence[str] | None = None,
@@ -161,6 +165,9 @@ def checked_settings(
     if sticky_for is not None:
         sticky_for = validation.within(sticky_for, "sticky_for", SHORTEST_WINDOW, LONGEST_WINDOW)
     chosen, aim = policy_for(None if policy is None else _checked_policy(policy), objective)
+    cap = checked_cap(cap, aim)
+    if cap is not None and isinstance(on_expiry, float) and on_expiry < 0.0:
+        raise validation.invalid("on_expiry", on_expiry, "at least 0, since there is a cap", hint="or leave out cap")
     if floor is not None or control is not None:
         _check_floor(chosen, floor, control, names)
     rails = _checked_guardrails(guardrails)
@@ -178,6 +185,7 @@ def checked_settings(
         unit=unit,
         fallback=fallback,
         sticky_for=sticky_for,
+        cap=cap,
         floor=floor,
         control=control,
         metrics=None if metrics is None else tuple(metrics),

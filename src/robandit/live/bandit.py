@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from robandit import validation
-from robandit.anytime.evidence import Evidence
+from robandit.anytime.evidence import Evidence, checked_cap
 from robandit.diagnostics.diagnosis import Diagnosis, KeptRewards, diagnose, drift_warning_text, warning_text
 from robandit.drift.alarm import Alarm
 from robandit.drift.watch import Watch
@@ -235,8 +235,6 @@ class Bandit:
             max_open = validation.integer(max_open, "max_open", 1)
         if sticky_for is not None:
             sticky_for = validation.positive(sticky_for, "sticky_for", hint="in seconds, or None")
-        if cap is not None:
-            cap = validation.positive(cap, "cap", hint="the size from which on larger rewards count alike, or None")
         if not (log is None or callable(log)):
             raise validation.invalid("log", log, "a function that takes an event, or None")
         if not callable(clock):
@@ -252,10 +250,7 @@ class Bandit:
             policy = for_columns(policy, len(contexts.encoder.columns))
         rails = tuple(guardrails or ())
         measured = checked_metrics(metrics, rails)
-        if cap is not None and chosen != MEAN:
-            raise validation.invalid(
-                "cap", cap, "None, because claims are about means", hint=f"objective is {chosen.text!r}"
-            )
+        cap = checked_cap(cap, chosen)
         costs = validation.flag(minimize, "minimize") or chosen.limit is not None
         policy = policy.prepared(None).signed(costs)
         if deadline is not None and chosen != MEAN:
@@ -723,10 +718,10 @@ class Bandit:
     def standing(self) -> Standing:
         """Say how the active arms stand: means with limits, chances to be the best, and what may be claimed at any time.
 
-        Means, limits and chances describe the rewards that are kept (at most 2,048 per arm). They are no test, least of all if they
-        are looked at again and again. Claims need a ``cap``, and hold with probability 0.95 however often they are looked at: that
-        the leading arm has the best mean of ``min(reward, cap)``, and that it wins most pairs. They assume that rewards do not
-        change with time; after an alarm of the detector of changes, they are withdrawn.
+        Means, limits and chances (to have the best mean, or objective) describe the rewards that are kept, at most 2,048 per arm.
+        They are no test, least of all if they are looked at again and again. Claims need a ``cap``, and hold with probability 0.95
+        however often they are looked at: that the leading arm has the best mean of ``min(reward, cap)``, and that it wins most
+        pairs. They assume that rewards do not change with time; after an alarm of the detector of changes, they are withdrawn.
 
         >>> import robandit as rb
         >>> bandit = rb.Bandit(["a", "b"], minimize=True, cap=30.0)
@@ -736,13 +731,9 @@ class Bandit:
         """
         from robandit.live.standing import standing
 
-        if self._objective != MEAN:
-            rule = "about means"
-            message = f"the standing is {rule}, and the objective is {self.objective!r}: diagnose() has its limits"
-            raise NotApplicable(message, parameter="objective", value=self.objective, rule=rule)
         with self._guard.exclusive():
             known, counted = self.kept_rewards(), self.counted()
-        return standing(*known[:3], counted, self._policy)
+        return standing(*known[:3], counted, self._policy, self.objective)
 
     def counted(self) -> Counted | None:
         """Return a copy of the evidence for claims; None without a cap."""

@@ -32,6 +32,7 @@ from robandit.errors import formatted
 from robandit.evaluation.cells import cell_mean
 from robandit.kernel.types import Floats
 from robandit.live.arms import ACTIVE
+from robandit.objectives import MEAN, Objective, objective_from
 from robandit.policies.base import Policy
 from robandit.policies.floor.floor import Floor
 from robandit.wording import compact, counted, listed, visible
@@ -73,7 +74,7 @@ class ArmStanding:
     low: float
     high: float
     chance: float
-    """The chance to be the best of the active arms; NaN for others, and with fewer than two rewards."""
+    """The chance to have the best mean (or objective) of the active arms; NaN for others, and with fewer than two rewards."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +107,13 @@ def standing(
     alarms: Sequence[Alarm],
     evidence: Counted | None,
     policy: Policy,
+    objective: str = MEAN.text,
     means: Sequence[Mean] | None = None,
 ) -> Standing:
     """Return how the arms stand. The arguments are copies of what a bandit knows, and the trimmed means, if they are known."""
+    aim = objective_from(objective)
     active = [i for i, each in enumerate(kept) if each.state == ACTIVE]
-    chances = _chances(kept, active, minimize)
+    chances = _chances(kept, active, minimize, aim)
     if means is None:
         means = [trimmed(Profile(each.sample, minimize)) for each in kept]
     arms = tuple(
@@ -131,7 +134,7 @@ def standing(
         withdrawn = _withdrawn([kept[i].arm for i in active], alarms)
         statement = withdrawn or claims.on_means(isinstance(policy, Floor))
         pairs = withdrawn or claims.on_pairs()
-    leader = _leader(kept, active, chances, minimize, statement)
+    leader = _leader(kept, active, chances, minimize, aim, statement)
     return Standing(
         arms=arms, leader=leader, statement=statement, pairs=pairs, minimize=minimize, cap=evidence and evidence.cap
     )
@@ -150,18 +153,28 @@ def chance_text(chance: float) -> str:
     return f"{100.0 * chance:.{0 if 0.01 <= chance <= 0.99 else 1}f} %"
 
 
-def _chances(kept: Sequence[KeptRewards], active: Sequence[int], minimize: bool) -> list[float]:
-    """Return how often each arm has the best mean in draws. Arms that tie share."""
+def _chances(kept: Sequence[KeptRewards], active: Sequence[int], minimize: bool, aim: Objective) -> list[float]:
+    """Return how often each arm is the best in draws. Arms that tie share."""
     compared = [i for i in active if len(kept[i].sample) > 1]
     chances = [math.nan] * len(kept)
     if len(compared) > 1:
         rngs = (np.random.default_rng([SEED, i]) for i in compared)
-        drawn = [cell_mean(kept[i].sample, count=DRAWS, rng=rng).draws for i, rng in zip(compared, rngs, strict=True)]
-        means = np.array(drawn) * (1.0 if minimize else -1.0)
-        best = means == means.min(axis=0)
+        drawn = np.array([_drawn(kept[i].sample, aim, minimize, rng) for i, rng in zip(compared, rngs, strict=True)])
+        best = drawn == (drawn.min(axis=0) if minimize or aim.limit is not None else drawn.max(axis=0))
         for i, chance in zip(compared, (best / best.sum(axis=0)).mean(axis=1).tolist(), strict=True):
             chances[i] = chance
     return chances
+
+
+def _drawn(sample: Floats, aim: Objective, minimize: bool, rng: np.random.Generator) -> Floats:
+    """Return draws of the mean, the quantile (as the bootstrap has them), or the share beyond a limit (with Jeffreys' prior)."""
+    n = len(sample)
+    if aim.q is not None:
+        return np.sort(sample)[np.minimum(rng.binomial(n, aim.q, DRAWS), n - 1)]
+    if aim.limit is not None:
+        beyond = np.count_nonzero(sample > aim.limit if minimize else sample < aim.limit)
+        return rng.beta(beyond + 0.5, n - beyond + 0.5, DRAWS)
+    return cell_mean(sample, count=DRAWS, rng=rng).draws
 
 
 def _leader(
@@ -169,6 +182,7 @@ def _leader(
     active: Sequence[int],
     chances: Sequence[float],
     minimize: bool,
+    aim: Objective,
     statement: Statement | None,
 ) -> Leader:
     kind = words(minimize)
@@ -179,8 +193,9 @@ def _leader(
     if len(active) - len(unknown) < 2:
         return Leader(None, math.nan, f"No leader yet: {listed(unknown)} {_has(unknown)} fewer than two {kind.many}.")
     first = max(active, key=lambda i: -1.0 if math.isnan(chances[i]) else chances[i])
+    best = kind.best if aim.limit is None else "lowest"
     rewards = sum(len(kept[i].sample) for i in active)
-    text = f"{_name(kept[first].arm)} leads: its chance to have the {kind.best} mean is {chance_text(chances[first])} "
+    text = f"{_name(kept[first].arm)} leads: its chance to have the {best} {aim.name} is {chance_text(chances[first])} "
     text += f"(this describes {counted(rewards, f'kept {kind.one}')}, and is no test)."
     if unknown:
         text += f" {listed(unknown)} {_has(unknown)} too few {kind.many} to compare."

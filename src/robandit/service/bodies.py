@@ -147,6 +147,13 @@ class NewExperiment(Request):
             "time is learned. null: decisions have no unit."
         ),
     ] = None
+    cap: Annotated[
+        Annotated[float, Meta(gt=0, le=LARGEST_REWARD)] | None,
+        Meta(
+            description="Rewards are at least 0, and the standing may claim, at any time, which arm has the better mean of "
+            "min(reward, cap). The policy does not use it. null: rewards have any sign, and no claims are made."
+        ),
+    ] = None
     floor: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
         Meta(
@@ -430,6 +437,7 @@ class Settings(msgspec.Struct, kw_only=True, omit_defaults=True):
     sticky_for: Annotated[
         float | None, Meta(description="Seconds for which the unit of a decision keeps its arm. Absent: null.")
     ] = None
+    cap: Annotated[float | None, Meta(description="Larger rewards count as this one in claims. Absent: null.")] = None
     floor: Annotated[
         float | None, Meta(description="The share of decisions that is drawn uniformly. Absent: null.")
     ] = None
@@ -551,6 +559,53 @@ class Experiment(Summary, kw_only=True):
     arms: list[ArmEstimates]  # type: ignore[assignment]
     diagnosis: Annotated[Diagnosis | None, Meta(description="null before the first reward.")] = None
     warnings: Annotated[list[str], Meta(description="Warnings for people, as sentences.")] = []
+
+
+class ArmStanding(Arm, kw_only=True):
+    """How an arm stands. All numbers have the sign and the unit of the rewards that were sent."""
+
+    mean: Annotated[Number, Meta(description="A trimmed mean of a sample of at most 2,048 rewards.")]
+    low: Annotated[Number, Meta(description="The lower limit of its 95 % interval.")]
+    high: Annotated[Number, Meta(description="The upper limit of its 95 % interval.")]
+    chance: Annotated[
+        float | None,
+        Meta(
+            description="The chance that it has the best mean of the active arms. It describes the kept rewards, and is no test. "
+            "null: it is not active, or has too few rewards."
+        ),
+    ]
+
+
+class Leader(msgspec.Struct, kw_only=True):
+    """The arm with the greatest chance to have the best mean."""
+
+    arm: Annotated[str | None, Meta(description="null: there is none yet.")]
+    chance: float | None
+    sentence: str
+
+
+class Statement(msgspec.Struct, kw_only=True):
+    """A claim that holds with probability 0.95, however often it is looked at, or the reason why there is none."""
+
+    shown: Annotated[bool, Meta(description="Whether there is a claim.")]
+    arm: Annotated[str | None, Meta(description="The arm that it says is the best one.")]
+    sentence: str
+
+
+class Standing(msgspec.Struct, kw_only=True):
+    """How the arms of an experiment stand."""
+
+    experiment: str
+    minimize: bool
+    cap: float | None
+    rewards: Annotated[int, Meta(description="The number of rewards at the time.")]
+    arms: list[ArmStanding]
+    leader: Leader
+    statement: Annotated[Statement | None, Meta(description="On means of min(reward, cap). null: no cap was declared.")]
+    pairs: Annotated[
+        Statement | None,
+        Meta(description="On which arm wins most pairs of rewards, not on means. null: no cap was declared."),
+    ]
 
 
 class Explanation(Decision, kw_only=True):

@@ -80,6 +80,30 @@ def _saved(bandit: Bandit) -> bytes | BrokenState:
         return error
 
 
+async def standing(state: State, request: Request) -> Answer:
+    """Say which arm leads. Chances describe the kept rewards; statements, with a cap, may be looked at any time."""
+    name = request.parameters[0]
+    experiment = await state.engine.read(name, lambda seen: seen)
+    rewards, found = await state.studies.standing(experiment)
+    stands = bodies.Standing(
+        experiment=name,
+        minimize=found.minimize,
+        cap=found.cap,
+        rewards=rewards,
+        arms=[bodies.ArmStanding(**_for_json(each)) for each in found.arms],
+        leader=bodies.Leader(**_for_json(found.leader)),
+        statement=None if found.statement is None else bodies.Statement(**found.statement._asdict()),
+        pairs=None if found.pairs is None else bodies.Statement(**found.pairs._asdict()),
+    )
+    return answer(stands)
+
+
+def _for_json(found: Any) -> dict[str, Any]:
+    """Return the fields of a named tuple or a data class."""
+    fields = found._asdict() if hasattr(found, "_asdict") else vars(found)
+    return {name: json_number(value) if isinstance(value, float) else value for name, value in fields.items()}
+
+
 async def remove(state: State, request: Request) -> Answer:
     """Delete an experiment and its log. The audit log records the action."""
     name = request.parameters[0]

@@ -18,6 +18,7 @@ from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.study import Mean, trimmed
 from robandit.errors import Overloaded
 from robandit.live.bandit import Bandit
+from robandit.live.standing import Standing, standing
 
 PAUSE = 1.0
 MOST_WAITING = 64
@@ -34,6 +35,7 @@ class ExperimentStudy(NamedTuple):
     """When it was made, by the monotonic clock."""
     diagnosis: Diagnosis
     means: list[Mean]
+    standing: Standing
 
     def heaviest(self) -> float:
         """Return the smallest tail index of the leading arm; infinity if its tails are light, NaN if they are not known."""
@@ -80,9 +82,20 @@ class Studies:
         async with self._turn:
             if not self._is_good(experiment, rewards, growth):
                 at = experiment.epoch, experiment.bandit.counters()["rewards"]
-                kept = experiment.bandit.kept_rewards()
-                self._newest[experiment] = await asyncio.to_thread(_studied, experiment.bandit.policy, at, kept)
+                bandit = experiment.bandit
+                known = bandit.policy, at, bandit.objective, bandit.kept_rewards(), bandit.counted()
+                self._newest[experiment] = await asyncio.to_thread(_studied, *known)
             return self._newest[experiment]
+
+    async def standing(self, experiment: LiveExperiment) -> tuple[int, Standing]:
+        """Return the number of rewards, and how the arms stand. Without rewards, that is said in words."""
+        study = await self.study(experiment)
+        if study is not None:
+            return study.rewards, study.standing
+        bandit = experiment.bandit
+        async with self._turn:
+            rewards, kept, counted = bandit.counters()["rewards"], bandit.kept_rewards(), bandit.counted()
+            return rewards, await asyncio.to_thread(standing, *kept[:3], counted, bandit.policy, bandit.objective)
 
     async def estimates(self, saved: bytes) -> list[dict[str, Any]]:
         """Return the estimates of a saved bandit. Those of policies that resample take seconds."""
@@ -107,7 +120,9 @@ def _estimated(saved: bytes) -> list[dict[str, Any]]:
     return Bandit.from_bytes(saved).estimates()
 
 
-def _studied(policy: Any, at: tuple[int, int], kept: Any) -> ExperimentStudy:
-    arms, minimize, _, values = kept
-    means = [Mean.of(each) for each in values] or [trimmed(Profile(arm.sample, minimize)) for arm in arms]
-    return ExperimentStudy(*at, time.monotonic(), diagnose(policy, *kept), means)
+def _studied(policy: Any, at: tuple[int, int], objective: str, kept: Any, counted: Any) -> ExperimentStudy:
+    arms, minimize, changes, values = kept
+    trimmed_means = [trimmed(Profile(arm.sample, minimize)) for arm in arms]
+    stands = standing(arms, minimize, changes, counted, policy, objective, trimmed_means)
+    means = [Mean.of(each) for each in values] or trimmed_means
+    return ExperimentStudy(*at, time.monotonic(), diagnose(policy, *kept), means, stands)

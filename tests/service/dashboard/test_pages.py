@@ -60,7 +60,7 @@ def test_the_page_shows_what_the_interface_says(local, person):
         r"decisions 151 rewards 150 rewards per second [\d.]+ open decisions 1 expired 0 late rewards 0", text
     )
     assert "costs in ms, minimised; policy: AdaKL-UCB" in text
-    assert "traffic rewards trimmed mean, ms 95 % limits" in text
+    assert "traffic rewards chance to be best trimmed mean, ms 95 % limits" in text
     for arm in shown["arms"]:
         assert f"{arm['arm']} " in text
         assert f"{arm['pulls']:,}" in text
@@ -498,7 +498,7 @@ def test_the_stream_sends_the_parts_that_have_changed(local, person):
     with person.stream("/experiments/p/live") as stream:
         assert stream.headers["content-type"] == "text/event-stream"
         first = stream.next()
-        assert set(first[1]) == {"state", "shape", "warnings", "facts", "chart", "arms", "tails", "recent"}
+        assert set(first[1]) == {"state", "shape", "warnings", "leader", "facts", "chart", "arms", "tails", "recent"}
         local.call("POST", f"{P}/decisions", {"id": "new one"})
         parts = stream.until(lambda parts: "new one" in parts.get("recent", ""))
         assert "tails" not in parts

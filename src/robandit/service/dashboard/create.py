@@ -37,6 +37,11 @@ _OPTIONAL = {
         "A user, or another unit that decisions name, keeps its arm for this time, and teaches once. Empty: decisions have no unit",
         ' inputmode="decimal"',
     ),
+    "cap": (
+        "Cap",
+        "Rewards are at least 0, and larger ones count as the cap in claims of who wins, which hold at any time. Empty: no claims",
+        ' inputmode="decimal"',
+    ),
     "floor": (
         "Floor",
         "The share of decisions that is drawn at random, so that logs can be reused, such as 0.02. Empty: none",
@@ -60,7 +65,7 @@ _OPTIONAL = {
     ),
     "seed": ("Seed", "Makes random choices repeatable. Empty: the server draws one", ' inputmode="numeric"'),
 }
-_NUMBERS = ("reward_window", "on_expiry", "max_open", "sticky_for", "floor", "seed")
+_NUMBERS = ("reward_window", "on_expiry", "max_open", "sticky_for", "cap", "floor", "seed")
 
 
 async def create_form(site: Site, visit: Visit) -> Answer:

@@ -12,6 +12,7 @@ from robandit.decisions.experiment import LiveExperiment
 from robandit.diagnostics.study import Mean
 from robandit.diagnostics.tails import TailIndex
 from robandit.live.memory import SIZE
+from robandit.live.standing import chance_text
 from robandit.notebook import escaped
 from robandit.objectives import objective_from
 from robandit.report.pieces import more, warning
@@ -61,6 +62,7 @@ def parts(
         "state": badge(summary.state),
         "shape": shape_of(summary),
         "warnings": _warnings(warnings_of(experiment, study)),
+        "leader": _leader(study),
         "facts": _facts(summary, rate),
         "chart": charts.share_chart(columns, colours, window=WINDOWS[window][0], now=now, sampled=timeline.sampled),
         "arms": _arms(summary, study, used, colours),
@@ -94,6 +96,7 @@ def show(
 {refused}<div class="head"><h1 class="title">{escaped(name)}</h1>{live_part("state", made["state"], tag="span")}</div>
 <p class="muted">{what}; policy: {escaped(experiment.bandit.policy.name)}</p>
 {live_part("warnings", made["warnings"], attributes='aria-live="polite"')}
+{live_part("leader", made["leader"])}
 {live_part("facts", made["facts"])}
 <section aria-labelledby="traffic"><div class="row"><h2 id="traffic">Share of traffic</h2>
 <nav class="windows" aria-label="Window of time">{links}</nav></div>
@@ -125,6 +128,14 @@ def _warnings(sentences: Sequence[str]) -> str:
     return warning(f"<strong>{counted(len(items), 'warning')}</strong><ul>{first}</ul>{older}")
 
 
+def _leader(study: ExperimentStudy | None) -> str:
+    if study is None:
+        return ""
+    pairs = study.standing.pairs
+    more = f" {pairs.sentence}." if pairs is not None and pairs.shown else ""
+    return f"<p>{escaped(study.standing.leader.sentence)}{escaped(more)}</p>"
+
+
 def _facts(summary: bodies.Summary, rate: float) -> str:
     counts = summary.counts
     facts = {
@@ -146,6 +157,7 @@ def _arms(
     """Return the table of the arms. A study may be older than the newest arm."""
     known = {} if study is None else dict(zip((row.arm for row in study.diagnosis.arms), study.means, strict=True))
     medians = {} if study is None else {row.arm: row.median for row in study.diagnosis.arms}
+    chances = {} if study is None else {row.arm: row.chance for row in study.standing.arms}
     axis = charts.limits((mean.value, mean.low, mean.high) for mean in known.values())
     total = sum(used.values())
     aim = objective_from(summary.settings.objective or "mean")
@@ -155,6 +167,7 @@ def _arms(
         "arm": "",
         "traffic": "bar",
         "rewards": "",
+        "chance to be best": "",
         f"{estimate}{unit}": "",
         "95 % limits": "",
         f"{'mean' if aim.text == 'mean' else 'value'} and limits": "interval",
@@ -169,7 +182,8 @@ def _arms(
         rows.append(
             f'<tr><th scope="row">{charts.swatch(colours[arm.arm])} <bdi>{escaped(arm.arm)}</bdi>{state}</th>'
             f'<td class="bar">{charts.share_bar([(colours[arm.arm], part)])}<span>{share(part)}</span></td>'
-            f"<td>{arm.pulls:,}</td>{_mean_cells(known.get(arm.arm), medians.get(arm.arm, math.nan), axis)}"
+            f"<td>{arm.pulls:,}</td><td>{chance_text(chances.get(arm.arm, math.nan))}</td>"
+            f"{_mean_cells(known.get(arm.arm), medians.get(arm.arm, math.nan), axis)}"
             f"{_metric_cells(arm)}</tr>"
         )
         if arm.reason:
@@ -315,6 +329,7 @@ def _settings(summary: bodies.Summary) -> str:
         "on expiry": "nothing is learned" if settings.on_expiry == "drop" else f"{settings.on_expiry:g} is learned",
         "most open decisions": f"{settings.max_open:,}",
         "a unit keeps its arm": "no" if settings.sticky_for is None else f"for {charts.age_text(settings.sticky_for)}",
+        "cap of claims": "none" if settings.cap is None else compact(settings.cap),
         "floor": _floor(settings),
         "metrics": escaped(", ".join(_measured(summary)) or "none"),
         "guardrails": escaped("; ".join(map(str, settings.guardrails or ())) or "none"),
