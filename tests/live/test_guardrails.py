@@ -116,6 +116,20 @@ def test_update_counts_too():
     assert bandit.guardrails()[1]["count"] == 0
 
 
+def test_failures_have_metrics():
+    bandit = bandit_of(minimize=True, deadline=30.0)
+    log = []
+    bandit._log = log.append
+    bandit.fail(*(bandit.decide(arm="a") for _ in range(2)), metrics={"error": 1})
+    bandit.fail(bandit.decide(arm="a"))
+    assert bandit.guardrails()[0]["count"] == 2
+    assert [event.metrics for event in log if type(event).__name__ == "Rewarded"] == [{"error": 1.0}] * 2 + [None]
+    again = bandit_of(minimize=True, deadline=30.0)
+    for event in log:
+        again.apply(event)
+    assert again.to_bytes() == bandit.to_bytes()
+
+
 def test_repeats_of_a_unit_do_not_count():
     bandit = bandit_of(sticky_for=100.0)
     for _ in range(5):

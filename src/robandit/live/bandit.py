@@ -1336,8 +1336,10 @@ class Bandit:
             warned = [each for d, v in zip(chosen, checked, strict=True) for each in self._reward((d, v, None))]
         _warn(self._with_deadline([*late, *warned]))
 
-    def fail(self, *decisions: Decision | DecisionId) -> None:
+    def fail(self, *decisions: Decision | DecisionId, metrics: Mapping[str, float] | None = None) -> None:
         """Close open decisions that failed. Each costs ``failure_cost``, however fast it failed. The bandit needs a ``deadline``.
+
+        ``metrics`` are those of `reward`, for each of them.
 
         >>> import robandit as rb
         >>> bandit = rb.Bandit(["a", "b"], minimize=True, deadline=30.0)
@@ -1353,7 +1355,7 @@ class Bandit:
             late = self._timed_out()
             given = [(k, each) for k, each in enumerate(decisions) if not self._deadline.was_late(each)]
             checked = [self._checked_open(each, at("decisions", k)) for k, each in given]
-            cost, failed = self._deadline.failure_cost, {"failed": True}
+            cost, failed = self._deadline.failure_cost, {"failed": True} | self.measured(metrics)
             pulls: list[Pull] = [(i, cost, mark, id) for i, mark, id in dict.fromkeys(checked)]
             warned = [each for pull in pulls for each in self._learn(pull, failed)]
             warned += self._enforce_guardrails()
