@@ -93,7 +93,7 @@ class Report:
     @property
     def key(self) -> ReportKey:
         """What distinguishes it: a decision has one choice, one reward, and amounts with different names."""
-        return self.experiment, self.id if self.part is None else f"{self.id}/{self.part}", self.is_choice
+        return self.experiment, self.id if self.part is None else f"{self.id}§{self.part}", self.is_choice
 
     @property
     def body(self) -> bytes:

@@ -151,6 +151,19 @@ _decoders = {kind: msgspec.json.Decoder(payload).decode for payload, kind in KIN
 encode = msgspec.json.Encoder().encode
 
 
+_SEPARATOR = "§"  # which no id of a decision has: they are ASCII
+
+
+def amount_id(decision: str, part: str) -> str:
+    """Return the id of the event of an amount."""
+    return f"{decision}{_SEPARATOR}{part}"
+
+
+def decision_id(id: str) -> str:
+    """Return the id of the decision that an event is about, from the id of the event."""
+    return id.partition(_SEPARATOR)[0]
+
+
 def decoded(context: Context) -> Any:
     """Return a context as Python values; None if there is none."""
     return None if context is msgspec.UNSET else msgspec.json.decode(context)

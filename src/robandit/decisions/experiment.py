@@ -36,7 +36,7 @@ from robandit.errors import (
     formatted,
 )
 from robandit.inputs import checked_reward
-from robandit.live.amounts import checked_part
+from robandit.live.amounts import PART, checked_part
 from robandit.live.bandit import NOT_GIVEN, RULE, Bandit
 from robandit.live.engine import Compile
 from robandit.live.events import NO_TIME
@@ -47,6 +47,8 @@ from robandit.validation import invalid
 
 LONGEST_ID = 200
 ID = re.compile(rf"[ -~]{{1,{LONGEST_ID}}}")
+STORED_ID = re.compile(events.amount_id(ID.pattern, PART.pattern) + f"|{ID.pattern}")
+"""The id of an event about a decision."""
 EXPIRED_AT_ONCE = 200  # decisions that one sweep closes: in about 2 ms, or 40 ms before the policy is compiled
 SNAPSHOT_FORMAT = 1
 RECENT_ENDS = 1_000  # at this number the counts of recent ends are halved, so that old ones soon weigh little
@@ -271,9 +273,7 @@ class LiveExperiment:
         An amount that comes after the expiry is recorded only. One that comes after the final reward is refused.
         """
         checked = checked_reward(value)
-        key = f"{id}/{checked_part(part)}"  # no part has a slash, so the key tells both
-        if len(key) > LONGEST_ID:
-            raise invalid("part", part, f"at most {LONGEST_ID - 1} characters together with the id")
+        key = events.amount_id(id, checked_part(part))
         decision = self._open_decision(id)
         if decision is not None and self._is_too_late(decision.time):
             self._expire(id, decision)
@@ -607,7 +607,7 @@ class LiveExperiment:
             if payload.reason == "assignment":  # its decision is open
                 self._close(id, events.Rewarded(value=payload.value, metrics=payload.metrics))
         elif isinstance(payload, events.Added):
-            decision = id.removesuffix(f"/{payload.part}")
+            decision = events.decision_id(id)
             self.bandit.apply(msgspec.structs.replace(payload, id=self._own_ids.get(decision, decision)))
         elif isinstance(payload, events.Decided):
             self.bandit.apply(msgspec.structs.replace(payload, id=payload.own or id, time=time))

@@ -33,7 +33,7 @@ import msgspec
 from robandit import __version__
 from robandit.decisions import pace
 from robandit.decisions.base import NOT_STORED, Action, BaseEngine, T, outcome, removal_detail
-from robandit.decisions.experiment import EXPIRED_AT_ONCE, ID, LiveExperiment
+from robandit.decisions.experiment import EXPIRED_AT_ONCE, STORED_ID, LiveExperiment
 from robandit.decisions.restoring import empty, missing, restored
 from robandit.decisions.settings import NAME
 from robandit.errors import CorruptFile, NotFound, Overloaded, RobanditError, StoreError, StoreUnavailable, formatted
@@ -116,7 +116,7 @@ class _Call:
 
     def unknown_ids(self, experiment: LiveExperiment) -> list[str]:
         """Return the ids whose events are not in memory, so that the log must be searched for them."""
-        possible = [id for id in self.ids if ID.fullmatch(id)]  # others are in no log
+        possible = [id for id in self.ids if STORED_ID.fullmatch(id)]  # others are in no log
         return [id for id in possible if not experiment.is_open(id)] if self.closes else possible
 
     def take_effect(self, experiment: LiveExperiment) -> Iterator[None]:

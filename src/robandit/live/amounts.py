@@ -43,7 +43,7 @@ class Amounts(dict[DecisionId, dict[str, float]]):
             raise DecisionError(message, parameter="part", value=name, rule="a new name, or the same amount")
         if len(known) >= MOST_PARTS:
             rule = f"one of at most {MOST_PARTS:,}"
-            message = f"decision {formatted(id)} has {len(known):,} amounts, and may have {MOST_PARTS:,}: add some up"
+            message = f"the decision has {len(known):,} amounts, the most that are possible: add some up"
             raise DecisionError(message, parameter="part", value=name, rule=rule)
         self.total(id, value)
         return name

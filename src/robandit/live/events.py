@@ -121,7 +121,7 @@ class Added(_Event, frozen=True, kw_only=True):
 
     id: str | int = ""
     part: str = ""
-    """The name of the amount. In the log of the service, the id is DECISION/PART."""
+    """The name of the amount."""
     value: float
     arm: Any = None
     decided: float = 0.0

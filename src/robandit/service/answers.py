@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from robandit.decisions.events import decision_id
 from robandit.decisions.experiment import MadeEvent
 from robandit.live.bandit import Bandit
 from robandit.service import bodies
@@ -76,7 +77,7 @@ def reward_of(experiment: str, made: MadeEvent) -> bodies.Reward:
     reason, part, amount = (getattr(payload, name, None) for name in ("reason", "part", "amount"))
     unset = msgspec.UNSET
     return bodies.Reward(
-        id=event.id.removesuffix(f"/{part}") if part else event.id,
+        id=decision_id(event.id),
         experiment=experiment,
         arm=payload.arm,
         value=payload.value if amount is None else amount,

@@ -13,6 +13,7 @@ import numpy as np
 
 from robandit.decisions.base import without_frames
 from robandit.decisions.engine import outcome_of
+from robandit.decisions.events import amount_id
 from robandit.decisions.experiment import LiveExperiment, MadeEvent
 from robandit.errors import InvalidReward, StoreUnavailable, formatted
 from robandit.service import bodies
@@ -210,7 +211,7 @@ class _Rewarding:
 
     def __init__(self, body: Any) -> None:
         self._given = given = _reward(body)
-        self.ids = (given.id,) if given.part is None else (given.id, f"{given.id}/{given.part}")
+        self.ids = (given.id,) if given.part is None else (given.id, amount_id(given.id, given.part))
         if given.final and given.part is not None:
             raise Refusal("invalid", "part is for amounts: leave it out, or send final = false", parameter="part")
         if not given.final and given.part is None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from robandit.decisions.events import Observations, decoded, payload_of
+from robandit.decisions.events import Observations, decision_id, decoded, payload_of
 from robandit.errors import Overloaded, StoreError
 from robandit.service import bodies
 from robandit.service.http import Answer, Request, integer
@@ -87,14 +87,13 @@ def rows_of(event: Event) -> list[bodies.LogRow]:
     value = getattr(payload, "value", None)
     propensity = getattr(payload, "propensity", None)
     context = getattr(payload, "context", msgspec.UNSET)
-    part = getattr(payload, "part", "")
     broken = getattr(payload, "guardrail", None)
     measured = {"guardrail": msgspec.to_builtins(broken)} if broken else getattr(payload, "metrics", None)
     row = bodies.LogRow(
         seq=event.seq,
         time=event.time,
         kind=event.kind,
-        id=event.id.removesuffix(f"/{part}") if part else event.id,
+        id=decision_id(event.id),
         arm=getattr(payload, "arm", None),
         reward=value,
         learned=value is not None and event.kind in ("rewarded", "expired"),
@@ -104,7 +103,7 @@ def rows_of(event: Event) -> list[bodies.LogRow]:
         context=None if context is msgspec.UNSET else msgspec.Raw(bodies.encode(decoded(context))),
         unit=getattr(payload, "unit", None),
         repeat=getattr(payload, "repeat", False),
-        part=part or None,
+        part=getattr(payload, "part", None) or None,
         metrics=None if measured is None else msgspec.Raw(bodies.encode(measured)),
     )
     return [row]
