@@ -47,9 +47,9 @@ def paragraph(text: str, *, strong: str = "") -> str:
     return f"<p>{first}{escaped(text)}</p>"
 
 
-def bullets(items: Iterable[str]) -> str:
-    """Return a list."""
-    return f"<ul>{''.join(f'<li>{escaped(item)}</li>' for item in items)}</ul>"
+def preformatted(text: str) -> str:
+    """Return a text whose lines and columns stay as they are."""
+    return f"<pre>{escaped(text)}</pre>"
 
 
 def block(*parts: str) -> str:

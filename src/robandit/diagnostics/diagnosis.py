@@ -16,6 +16,7 @@ from robandit.diagnostics.words import assumed, words
 from robandit.drift.alarm import GUARANTEE, Alarm
 from robandit.errors import formatted
 from robandit.kernel.types import Floats
+from robandit.notebook import preformatted
 from robandit.objectives import ObjectiveValue
 from robandit.policies.assumptions import NOTHING, Assumption
 from robandit.policies.base import Policy
@@ -93,9 +94,7 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         """Return what a notebook displays."""
-        from robandit.diagnostics.plot import diagnosis_html
-
-        return diagnosis_html(self)
+        return preformatted(str(self))
 
     @property
     def advised(self) -> str:

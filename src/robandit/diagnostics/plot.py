@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from robandit.diagnostics.study import Mean, Study
@@ -22,15 +21,12 @@ from robandit.drawing import (
     plain_text,
     settings,
 )
-from robandit.notebook import block, bullets, paragraph, table
-from robandit.wording import compact, counted
+from robandit.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from robandit.diagnostics.diagnosis import Diagnosis
-    from robandit.diagnostics.recommend import Recommendation
 
 WIDE = 22  # characters of an arm's name in a figure
 
@@ -120,38 +116,3 @@ def short(arm: Any) -> str:
     """Return the name of an arm for a figure."""
     name = str(arm)
     return plain_text(name if len(name) <= WIDE else f"{name[: WIDE - 1]}…")
-
-
-def study_html(study: Study) -> str:
-    """Return the summary of a `Study` in a notebook."""
-    many = words(study.minimize).many
-    rows = []
-    for arm in study.arms:
-        mean, trimmed = arm.means[0], arm.means[1]
-        limits = f"{compact(trimmed.low)} to {compact(trimmed.high)}" if trimmed.assumed else "–"
-        numbers = (f"{arm.n:,}", compact(mean.value), compact(trimmed.value), limits, compact(arm.median))
-        rows.append((arm.arm, *numbers, arm.left.words, arm.right.words))
-    head = ("arm", many, "mean", "trimmed mean", "95 % limits", "median", "left tail", "right tail")
-    return block(
-        *map(paragraph, study.first_lines),
-        paragraph(study.headline),
-        table(head, rows),
-        paragraph(str(study.verdict)),
-        recommendation_html(replace(study.advice, question="")),
-    )
-
-
-def recommendation_html(advice: Recommendation) -> str:
-    """Return a `Recommendation` in a notebook."""
-    question = [paragraph(advice.question)] if advice.question else []
-    return block(
-        *question, paragraph(f"({advice.case}):", strong=f"Take {advice.policy.name}"), bullets(advice.reasons)
-    )
-
-
-def diagnosis_html(diagnosis: Diagnosis) -> str:
-    """Return a `Diagnosis` in a notebook: the table of its arms, and its remarks."""
-    head, *rows = diagnosis.rows()
-    remarks = (paragraph(line.strip()) for line in diagnosis.remarks())
-    question = [paragraph(diagnosis.advice.question)] if diagnosis.advice.question else []
-    return block(*question, table(head, rows), *remarks, recommendation_html(replace(diagnosis.advice, question="")))

@@ -21,6 +21,7 @@ from robandit.kernel.loops import LARGEST_REWARD, SMALLEST_REWARD, playable
 from robandit.kernel.types import Floats
 from robandit.laws import Law
 from robandit.laws.median import law_median
+from robandit.notebook import preformatted
 from robandit.policies import UCBV, AdaKLUCB, KLinfUCB, Policy
 from robandit.policies.assumptions import NORMAL
 from robandit.problems import Problem
@@ -54,9 +55,7 @@ class Recommendation:
 
     def _repr_html_(self) -> str:
         """Return what a notebook displays."""
-        from robandit.diagnostics.plot import recommendation_html
-
-        return recommendation_html(self)
+        return preformatted(str(self))
 
     def __str__(self) -> str:
         """Return the question, the policy and its reasons, wrapped for a terminal."""

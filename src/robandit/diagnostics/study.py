@@ -19,6 +19,7 @@ from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, Variance, t
 from robandit.diagnostics.timeline import Drift, Timeline, Verdict
 from robandit.errors import InvalidInput, NoThresholdError, formatted
 from robandit.kernel.types import Floats
+from robandit.notebook import preformatted
 from robandit.objectives import MEAN, ObjectiveValue, objective_from, value_of
 from robandit.validation import array, function, instance
 from robandit.wording import counted
@@ -178,9 +179,7 @@ class Study:
 
     def _repr_html_(self) -> str:
         """Return what a notebook displays."""
-        from robandit.diagnostics.plot import study_html
-
-        return study_html(self)
+        return preformatted(str(self))
 
     def plot(self) -> Figure:
         """Return a Matplotlib figure of the tails: the share of rewards beyond each distance from the median, on logarithmic axes.

@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike
 
 from robandit.errors import InvalidInput, formatted
 from robandit.kernel.types import Floats
-from robandit.notebook import block, paragraph, table
 from robandit.validation import array, integer, order, probability
-from robandit.wording import compact, percent
 
 Number = Any
 """A float for one sample, an array of floats for a batch."""
@@ -78,10 +76,6 @@ class Estimate:
         """Format the value of one sample, as in ``f"{estimate:.3f}"``; without a format, the whole line."""
         return format(float(self), spec) if spec else repr(self)
 
-    def _repr_html_(self) -> str:
-        """Return the table that a notebook displays."""
-        return _html(self)
-
     def __repr__(self) -> str:
         if np.ndim(self.value):
             return f"<Estimate of {np.shape(self.value)} samples of {self.n}: {self.assumed}>"
@@ -89,19 +83,6 @@ class Estimate:
             return f"<Estimate {self.value:.6g}: {self.assumed}>"
         confidence = f"with probability {1 - self.delta:g}"
         return f"<Estimate {self.value:.6g} in [{self.lower:.6g}, {self.upper:.6g}] {confidence}: {self.assumed}>"
-
-
-def _html(estimate: Estimate) -> str:
-    """Return the table of an `Estimate` in a notebook."""
-    if np.ndim(estimate.value):
-        return block(paragraph(repr(estimate)))
-    numbers = [("value", estimate.value), ("lower bound", estimate.lower), ("upper bound", estimate.upper)]
-    rows = [(name, compact(number, 6)) for name, number in (numbers if estimate.delta is not None else numbers[:1])]
-    rows += [("share trimmed", percent(estimate.share_trimmed))] if estimate.share_trimmed else []
-    confidence = "" if estimate.delta is None else f"With probability {1 - estimate.delta:g}. "
-    return block(
-        table(["mean", f"of {estimate.n:,} values"], rows), paragraph(f"{confidence}Assumed: {estimate.assumed}")
-    )
 
 
 def bounded(value: Number, lower: Number, upper: Number, shape: tuple[int, ...] = (), **fields: Any) -> Estimate:
