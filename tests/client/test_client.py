@@ -858,3 +858,28 @@ def test_ids_are_uuids_of_version_7():
     milliseconds = [uuid.UUID(id).int >> 80 for id in made]
     assert milliseconds == sorted(milliseconds)
     assert abs(milliseconds[0] / 1000 - time.time()) < 60
+
+
+def test_failures_cost_the_failure_cost(client, name):
+    experiment = client.create(name, ["a", "b"], minimize=True, deadline=30.0, failure_cost=45.0)
+    decision = experiment.decide()
+    failed = experiment.fail(decision)
+    assert (failed.value, failed.outcome) == (45.0, "applied")
+    assert experiment.fail(decision.id) == failed
+    with raises(errors.Conflict, parameter="value"):
+        experiment.reward(decision, 1.0)
+    with pytest.raises(KeyError), experiment.timed(on_error="fail"):
+        raise KeyError("x")
+    shown = experiment.show()
+    assert (shown["counts"]["failures"], shown["settings"]["failure_cost"]) == (2, 45.0)
+
+
+def test_a_failure_is_not_kept_while_the_service_is_away(make, server, line, name):
+    """The decision times out, at the same cost."""
+    with make(line.url, server.key, **LIMITS) as client:
+        experiment = client.create(name, ["a", "b"], minimize=True, deadline=30.0)
+        decision = experiment.decide()
+        cut(line, client)
+        assert experiment.fail(decision) is None
+        assert len(client.waiting) == 0
+        restore(line, client)

@@ -106,6 +106,13 @@ def reward_of(answer: Any, report: Report) -> Reward:
     return Reward(report.id, report.experiment, report.value, outcome)  # type: ignore[arg-type]
 
 
+def failure_of(answer: Any, experiment: str, id: str) -> Reward:
+    """Return what became of a failure, from the answer to it. The experiment knows its cost."""
+    value = _fields(answer).get("value")
+    _check(_fields(answer), "value", _is_number(value, 1e150), "a cost")
+    return reward_of(answer, Report(experiment, id, value=value))
+
+
 def delivery_of(answer: Any, report: Report) -> Decision | Reward:
     """Return what became of a report."""
     if report.is_choice:

@@ -63,6 +63,8 @@ class AsyncClient(BaseClient):
         metrics: Sequence[str] | None = None,
         guardrails: Sequence[Mapping[str, Any]] | None = None,
         objective: str | None = None,
+        deadline: float | None = None,
+        failure_cost: float | None = None,
     ) -> AsyncExperiment:
         """Create an experiment, or find it if it exists with the same settings. See `Client.create`."""
         settings = settings_of(
@@ -81,6 +83,8 @@ class AsyncClient(BaseClient):
             metrics=metrics,
             guardrails=guardrails,
             objective=objective,
+            deadline=deadline,
+            failure_cost=failure_cost,
         )
         await self._core.create(name, settings)
         return self.experiment(name, minimize=minimize)
@@ -180,6 +184,10 @@ class AsyncExperiment(BaseExperiment):
         """Send the reward of a decision, or of an id. See `Experiment.reward`."""
         return await self._core.reward(self.name, decision, value, metrics, final, part)
 
+    async def fail(self, decision: Decision | str) -> Reward | None:
+        """Report that a decision, or the one with an id, failed. See `Experiment.fail`."""
+        return await self._core.fail(self.name, decision)
+
     async def reward_many(
         self, pairs: Iterable[tuple[Decision | str, float] | tuple[Decision | str, float, Mapping[str, float] | None]]
     ) -> list[Reward]:
@@ -203,7 +211,7 @@ class AsyncExperiment(BaseExperiment):
         id: str | None = None,
         fallback: str | None = None,
         unit: str | None = None,
-        on_error: float | None = None,
+        on_error: float | Literal["fail"] | None = None,
     ) -> AsyncIterator[Decision]:
         """Decide, measure the seconds that the block takes, and send them as the reward, as `Experiment.timed`::
 

@@ -101,6 +101,8 @@ class Client(BaseClient):
         metrics: Sequence[str] | None = None,
         guardrails: Sequence[Mapping[str, Any]] | None = None,
         objective: str | None = None,
+        deadline: float | None = None,
+        failure_cost: float | None = None,
     ) -> Experiment:
         """Create an experiment, or find it if it exists with the same settings. Raise `Conflict` if its settings differ.
 
@@ -111,6 +113,8 @@ class Client(BaseClient):
         share of decisions that is drawn uniformly, and ``control`` the shares of single arms, such as ``{"standard": 0.05}``.
         ``objective`` is what is optimised: ``"p95"``, or ``"within:2.0"``, instead of the mean.
         ``cap`` lets `Experiment.standing` say which arm wins.
+        ``deadline`` is for rewards that are elapsed seconds, with ``minimize``: a longer one, a time-out and a failure (`fail`)
+        cost ``failure_cost``, or else the deadline.
         """
         settings = settings_of(
             arms,
@@ -128,6 +132,8 @@ class Client(BaseClient):
             metrics=metrics,
             guardrails=guardrails,
             objective=objective,
+            deadline=deadline,
+            failure_cost=failure_cost,
         )
         finished(self._core.create(name, settings))
         return self.experiment(name, minimize=minimize)
@@ -313,6 +319,14 @@ class Experiment(BaseExperiment):
         """
         return finished(self._core.reward(self.name, decision, value, metrics, final, part))
 
+    def fail(self, decision: Decision | str) -> Reward | None:
+        """Report that a decision, or the one with an id, failed. The experiment needs a ``deadline``, and has the cost.
+
+        The same again changes nothing. If the service is away, nothing is kept, and the result is None: the decision times out
+        after the deadline, at the same cost.
+        """
+        return finished(self._core.fail(self.name, decision))
+
     def reward_many(
         self, pairs: Iterable[tuple[Decision | str, float] | tuple[Decision | str, float, Mapping[str, float] | None]]
     ) -> list[Reward]:
@@ -343,7 +357,7 @@ class Experiment(BaseExperiment):
         id: str | None = None,
         fallback: str | None = None,
         unit: str | None = None,
-        on_error: float | None = None,
+        on_error: float | Literal["fail"] | None = None,
     ) -> Iterator[Decision]:
         """Decide, measure the seconds that the block takes, and send them as the reward::
 
@@ -351,8 +365,8 @@ class Experiment(BaseExperiment):
                 call(decision.arm)
 
         The reward is the time itself if the experiment minimises, and minus the time otherwise. If the block raises an error, no
-        reward is sent, and the decision stays open until its window ends; with ``on_error``, that value is sent instead, as it is.
-        The error goes on in both cases.
+        reward is sent, and the decision stays open until its window ends; with ``on_error``, that value is sent instead, as it is;
+        ``"fail"`` reports a failure. The error goes on in all cases.
         """
         finished(self._prepare(on_error))
         decision = self.decide(among=among, context=context, id=id, fallback=fallback, unit=unit)

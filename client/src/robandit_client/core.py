@@ -14,7 +14,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, Union
 
-from robandit_client.answers import decision_of, delivery_of, experiment_of, items_of, reward_of, standing_of
+from robandit_client.answers import (
+    decision_of,
+    delivery_of,
+    experiment_of,
+    failure_of,
+    items_of,
+    reward_of,
+    standing_of,
+)
 from robandit_client.calls import Caller
 from robandit_client.errors import (
     AccessDenied,
@@ -220,6 +228,17 @@ class Core:
                 self._keep_if_stopped([report], stop)
                 raise
         return self._kept(report, None)
+
+    async def fail(self, name: str, decision: Decision | str) -> Reward | None:
+        """Report a failure. Keep nothing: if the service does not learn of it, the decision times out at the same cost."""
+        id = _decision_id(name, decision)
+        if self.outbox.get((name, id, True)) is not None or not self.availability.may_try(name):
+            return None
+        read = partial(failure_of, experiment=name, id=id)
+        try:
+            return await self._call("POST", name, "failures", encoded({"id": checked_id(id)}), read)
+        except AWAY:
+            return None
 
     async def reward_many(self, name: str, pairs: Iterable[tuple[Any, ...]]) -> list[Reward]:
         """Send rewards. Keep those for later that cannot be delivered. Raise `BatchError` if the service rejects some."""
@@ -482,9 +501,9 @@ class BaseExperiment:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
-    async def _prepare(self, on_error: float | None) -> None:
+    async def _prepare(self, on_error: float | str | None) -> None:
         """Check the arguments of `timed`, and learn what it must know of the experiment."""
-        if on_error is not None:
+        if on_error is not None and on_error != "fail":
             checked_value(on_error)
         if self._minimize is None:
             self._minimize = await self._core.minimizes(self.name)
@@ -494,11 +513,14 @@ class BaseExperiment:
         seconds = time.perf_counter() - start
         return seconds if self._minimize else 0.0 - seconds
 
-    async def _reward_error(self, decision: Decision, on_error: float | None, error: Exception) -> None:
-        """Send the reward of a block that has raised an error."""
+    async def _reward_error(self, decision: Decision, on_error: float | str | None, error: Exception) -> None:
+        """Send the reward, or the failure, of a block that has raised an error."""
         if on_error is not None:
             try:
-                await self._core.reward(self.name, decision, on_error)
+                if on_error == "fail":
+                    await self._core.fail(self.name, decision)
+                else:
+                    await self._core.reward(self.name, decision, on_error)
             except RobanditError as failure:
                 add_note(error, f"robandit.client: the reward of on_error was not sent: {failure}")
 

@@ -38,6 +38,7 @@ from robandit.errors import (
 from robandit.inputs import checked_reward
 from robandit.live.amounts import PART, checked_part
 from robandit.live.bandit import NOT_GIVEN, RULE, Bandit
+from robandit.live.deadlines import check_time
 from robandit.live.engine import Compile
 from robandit.live.events import NO_TIME
 from robandit.live.ledger import Decision
@@ -166,6 +167,8 @@ class LiveExperiment:
             metrics=self.settings.metrics,
             guardrails=self.settings.guardrails,
             objective=self.settings.objective,
+            deadline=self.settings.deadline,
+            failure_cost=self.settings.failure_cost,
             clock=lambda: self.time,
             compile=self._compile,
         )
@@ -219,7 +222,7 @@ class LiveExperiment:
                 f"experiment {self.name!r} is paused: resume it, or report the arm of a choice made elsewhere",
                 code="paused",
             )
-        if self.bandit.open_count >= self.settings.max_open:
+        if self.settings.deadline is not None or self.bandit.open_count >= self.settings.max_open:
             self.expire_due()
         before, self.time = self.time, self.now()
         try:
@@ -250,6 +253,8 @@ class LiveExperiment:
         If amounts were added before, their sum is learned.
         """
         checked = checked_reward(value)
+        if self.settings.deadline is not None:
+            check_time(checked)
         extra = self.bandit.measured(metrics)
         decision = self._open_decision(id)
         if decision is not None:
@@ -267,12 +272,35 @@ class LiveExperiment:
                 return _same_reward(earlier, id, checked, extra.get("metrics"))
         return self._record_late(id, id, extra | {"value": checked})
 
+    def fail(self, id: str) -> MadeEvent:
+        """Learn that a decision failed. The same failure again changes nothing, nor does one after the time-out."""
+        cost = self.settings.expiry
+        if self.settings.deadline is None or cost is None:
+            text = f"experiment {self.name!r} has no deadline, which gives a failure its cost"
+            raise Conflict(f"{text}: send a reward, or create an experiment with a deadline", parameter="id")
+        decision = self._open_decision(id)
+        if decision is not None:
+            if not self._is_too_late(decision.time):
+                facts: dict[str, Any] = {"value": cost, "failed": True, "arm": decision.arm, "decided": decision.time}
+                return self._record(id, events.Rewarded(**facts, propensity=_known(decision.propensity)))
+            self._expire(id, decision)
+        for kind in (events.Rewarded, events.Expired, events.Late):
+            earlier = self.recorded(kind, id)
+            if earlier is not None:
+                if kind is events.Rewarded and not earlier.payload.failed:
+                    text = f"decision {formatted(id)} has the reward {earlier.payload.value!r}"
+                    raise Conflict(f"{text}: it cannot fail any more", parameter="id")
+                return earlier
+        return self._record_late(id, id, {"value": cost})
+
     def add(self, id: str, value: Any, part: Any) -> MadeEvent:
         """Add an amount to the reward of an open decision. The same amount again under the same name changes nothing.
 
         An amount that comes after the expiry is recorded only. One that comes after the final reward is refused.
         """
         checked = checked_reward(value)
+        if self.settings.deadline is not None:
+            raise invalid("final", False, "true: with a deadline, a reward is one elapsed time")
         key = events.amount_id(id, checked_part(part))
         decision = self._open_decision(id)
         if decision is not None and self._is_too_late(decision.time):
@@ -307,14 +335,14 @@ class LiveExperiment:
 
     def is_due(self) -> bool:
         """Return whether `expire_due` would close decisions."""
-        window = self.settings.reward_window
+        window = self.settings.window
         return window is not None and bool(self.bandit.opened_before(self.now() - window, 1))
 
     def expire_due(self) -> int:
         """Close decisions whose rewards did not come in time, up to `EXPIRED_AT_ONCE` of them. Return their number."""
-        if self.settings.reward_window is None:
+        if self.settings.window is None:
             return 0
-        due = self.bandit.opened_before(self.now() - self.settings.reward_window, EXPIRED_AT_ONCE)
+        due = self.bandit.opened_before(self.now() - self.settings.window, EXPIRED_AT_ONCE)
         for own in due:
             decision = self.bandit.open_decision(own)
             assert decision is not None
@@ -322,8 +350,7 @@ class LiveExperiment:
         return len(due)
 
     def _expire(self, id: str, decision: Decision) -> None:
-        on_expiry = self.settings.on_expiry
-        value = None if on_expiry == "drop" else float(on_expiry)
+        value = self.settings.expiry
         if self.bandit.amounts(decision.id):
             value = self.bandit.total(decision.id)
         if not self.bandit.teaches(decision.id):
@@ -333,7 +360,7 @@ class LiveExperiment:
 
     def _is_too_late(self, decided: float) -> bool:
         """Return whether a reward that comes now is too late. At the end of the window it is not."""
-        window = self.settings.reward_window
+        window = self.settings.window
         return window is not None and decided < self.now() - window
 
     # --- edges ------------------------------------------------------------------------------------------------------------
@@ -356,7 +383,7 @@ class LiveExperiment:
     def newest_allocation(self) -> GivenAllocation | None:
         """Return the newest allocation, however old."""
         newest = self.edges.newest
-        return None if newest is None else GivenAllocation(newest, self.edges.arms, self.settings.reward_window)
+        return None if newest is None else GivenAllocation(newest, self.edges.arms, self.settings.window)
 
     def allocating(self, valid_for: float) -> Callable[[], events.Allocated]:
         """Return a function that computes an allocation for the present state. Any thread may call it.
@@ -403,7 +430,7 @@ class LiveExperiment:
         """Learn decisions that edges made, and their ends. Each is counted once. One that is refused does not stop the others.
 
         They come with their positions in a batch, and ``seen`` has those before them that were counted. A reward that comes too
-        late is not learned; its decision expires.
+        late is not learned; its decision expires. With a deadline none comes too late: the reward says how long it took.
         """
         edges, positions, result = self.edges, self._positions(), Observed()
         oldest = -math.inf if self.settings.reward_window is None else self.now() - self.settings.reward_window
@@ -448,7 +475,6 @@ class LiveExperiment:
             share = edges.allocations[each.allocation].shares[each.arm]
             draw_of.append(draws.setdefault((each.allocation, each.arm, share), len(draws)))
         if kept:
-            on_expiry = self.settings.on_expiry
             payload = events.Observations(
                 lives=tuple(lives),
                 draws=tuple(draws),
@@ -459,7 +485,7 @@ class LiveExperiment:
                 draw=tuple(draw_of) if len(draws) > 1 else (),
                 rewarded=tuple([each.rewarded for each in kept]) if any(each.rewarded for each in kept) else (),
                 late=tuple(late),
-                expiry=None if on_expiry == "drop" else float(on_expiry),
+                expiry=self.settings.expiry,
                 rule=RULE,
             )
             self._record("", payload)
@@ -469,9 +495,10 @@ class LiveExperiment:
 
     def _refused_value(self, value: float | None) -> InvalidInput | None:
         """Return why a reward cannot be learned that is valid for other experiments."""
-        if value is None or value >= 0.0 or self.settings.cap is None:
+        cap, deadline = self.settings.cap, self.settings.deadline
+        if value is None or value >= 0.0 or (cap is None and deadline is None):
             return None
-        rule = f"at least 0, since cap = {self.settings.cap:g} was declared"
+        rule = "at least 0, since " + (f"cap = {cap:g} was declared" if deadline is None else "it is an elapsed time")
         return invalid("value", value, rule, error=InvalidReward)
 
     def _positions(self) -> dict[str, int]:
@@ -569,6 +596,8 @@ class LiveExperiment:
             self.counts["repeat"] += 1
         elif isinstance(payload, events.Late) and payload.reason == "assignment":
             self.counts["unlearned"] += 1
+        elif isinstance(payload, events.Rewarded) and payload.failed:
+            self.counts["failed"] += 1
         if kind in ENDS:
             self.ends[kind] += 1
             self._weaken_old_ends()
@@ -586,7 +615,7 @@ class LiveExperiment:
         for kind in ENDS:
             self.ends[kind] += counted[kind]
         self._weaken_old_ends()
-        window = self.settings.reward_window or math.inf
+        window = self.settings.window or math.inf
         versions = [version for version, _, _ in payload.draws]
         of_each = zip(payload.draw or (0,) * number, payload.decided, payload.rewarded or (None,) * number, strict=True)
         flights = (
@@ -639,9 +668,8 @@ class LiveExperiment:
         draws = payload.draw or (0,) * len(payload.numbers)
         arms = [positions[arm] for _, arm, _ in payload.draws]
         ends = enumerate(zip(draws, payload.values, strict=True))
-        pulls = [
-            (arms[draw], payload.expiry if value is None or place in late else value) for place, (draw, value) in ends
-        ]
+        lost = payload.expiry if self.settings.deadline is None else None  # the bandit knows what a time-out costs
+        pulls = [(arms[draw], lost if value is None or place in late else value) for place, (draw, value) in ends]
         self.bandit.learn_pulls(pulls, payload.rule)
         made = [
             edges.allocations[version].seq if version in edges.allocations else 0 for version, _, _ in payload.draws

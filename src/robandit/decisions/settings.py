@@ -15,6 +15,7 @@ from robandit.anytime.evidence import checked_cap
 from robandit.errors import InvalidInput, InvalidReward, RobanditError
 from robandit.experiments.notation import policies_from
 from robandit.inputs import checked_reward
+from robandit.live.deadlines import checked_deadline
 from robandit.live.guardrails import Guardrail, checked_metrics
 from robandit.live.objective import policy_for
 from robandit.objectives import MEAN
@@ -68,6 +69,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     guardrails: tuple[Guardrail, ...] | None = None
     objective: str | None = None
     """What is optimised, in the notation of `robandit.objectives`. None: the mean."""
+    deadline: float | None = None
+    """Seconds after which a decision times out: rewards are elapsed times."""
+    failure_cost: float | None = None
+    """The cost of a failure or a time-out. None: the deadline."""
+
+    @property
+    def window(self) -> float | None:
+        """Seconds after which a decision expires or times out."""
+        return self.reward_window if self.deadline is None else self.deadline
+
+    @property
+    def expiry(self) -> float | None:
+        """The value that is learned from a decision without a reward; None if nothing is learned."""
+        if self.deadline is not None:
+            return self.deadline if self.failure_cost is None else self.failure_cost
+        return None if self.on_expiry == "drop" else float(self.on_expiry)
 
     def first_difference(self, other: Settings) -> str | None:
         """Return the first setting that differs, with both values, for a message. None if the same request made both."""
@@ -136,6 +153,8 @@ def checked_settings(
     metrics: Sequence[str] | None = None,
     guardrails: Sequence[msgspec.Struct] | None = None,
     objective: str | None = None,
+    deadline: float | None = None,
+    failure_cost: float | None = None,
 ) -> Settings:
     """Return the settings that a request asks for. ``policy`` has the notation of specs."""
     if not 1 <= len(arms) <= MOST_ARMS:
@@ -146,6 +165,10 @@ def checked_settings(
         raise validation.invalid("arm", twice, "given once")
     if seed is not None:
         seed = validation.integer(seed, "seed", 0, 2**63 - 1)
+    for name, value, default in (("reward_window", reward_window, None), ("on_expiry", on_expiry, "drop")):
+        if deadline is not None and value != default:
+            rule = "left out: with a deadline, a decision without a reward times out after it, and costs failure_cost"
+            raise validation.invalid(name, value, rule)
     if reward_window is not None:
         reward_window = validation.within(reward_window, "reward_window", SHORTEST_WINDOW, LONGEST_WINDOW)
     if on_expiry != "drop":
@@ -168,6 +191,10 @@ def checked_settings(
     cap = checked_cap(cap, aim)
     if cap is not None and isinstance(on_expiry, float) and on_expiry < 0.0:
         raise validation.invalid("on_expiry", on_expiry, "at least 0, since there is a cap", hint="or leave out cap")
+    if deadline is not None and aim != MEAN:
+        rule = "left out: a deadline is about the mean"
+        raise validation.invalid("objective", objective, rule)
+    times = checked_deadline(deadline, failure_cost, chosen, minimize=minimize, alone=sticky_for is None)
     if floor is not None or control is not None:
         _check_floor(chosen, floor, control, names)
     rails = _checked_guardrails(guardrails)
@@ -191,6 +218,8 @@ def checked_settings(
         metrics=None if metrics is None else tuple(metrics),
         guardrails=rails,
         objective=None if aim == MEAN else aim.text,
+        deadline=None if times is None else times[0],
+        failure_cost=None if times is None or failure_cost is None else times[1],
     )
 
 

@@ -403,6 +403,8 @@ class Bandit:
         ``most`` limits their number.
         """
         with self._guard.exclusive():
+            if self._deadline is not None and self._deadline.none_before(_checked_time(time)):
+                return []
             return self._decisions.open.older_than(_checked_time(time), most)
 
     @property
@@ -675,6 +677,13 @@ class Bandit:
         """Return the name, the state and the number of rewards received of each arm. Faster than `estimates`."""
         with self._guard.exclusive():
             return list(zip(self._arms, self._states, self._received(), strict=True))
+
+    def failures(self) -> dict[Arm, tuple[int, int]]:
+        """Return the numbers of failures and of time-outs of each arm; empty without a deadline."""
+        with self._guard.exclusive():
+            if self._deadline is None:
+                return {}
+            return {arm: (ends[0], ends[1]) for arm, ends in zip(self._arms, self._deadline.ends, strict=True)}
 
     def counters(self) -> dict[str, int]:
         """Return the numbers of rewards and open decisions, and the policy's counters (AdaR-UCB: inexact evaluations).

@@ -72,17 +72,14 @@ class Deadline:
 
     # --- what a decision costs ----------------------------------------------------------------------------------------
 
-    def check(self, value: float, place: str = "") -> float:
-        """Return a reward. Raise `InvalidReward` if it is no elapsed time."""
-        if value < 0.0:
-            rule = "at least 0: with a deadline, rewards are elapsed times"
-            text = f"{place}reward = {value!r} must be {rule}; omit deadline if rewards are something else"
-            raise InvalidReward(text, parameter="reward", value=value, rule=rule)
-        return value
+    @staticmethod
+    def check(value: float, place: str = "") -> float:
+        """Return a reward, as `check_time`."""
+        return check_time(value, place)
 
     def cost(self, value: float, ended: Ended | None) -> float:
         """Return what is learned from a reward."""
-        return self.check(value) if ended is None and value <= self.limit else self.failure_cost
+        return check_time(value) if ended is None and value <= self.limit else self.failure_cost
 
     # --- open and finished decisions ------------------------------------------------------------------------------------
 
@@ -105,6 +102,10 @@ class Deadline:
             self.ends[arm][ended != "failed"] += 1
             self.above += ended is None
         END.fast()(*self._args, arm, time, self.failure_cost if failed else value, int(failed))
+
+    def none_before(self, time: float) -> bool:
+        """Return whether no open decision was made before a time. Faster than to look for them."""
+        return self.overdue(time + self.limit) is None and self._oldest >= time
 
     def overdue(self, now: float) -> float | None:
         """Return the time before which decisions were made that are open for longer than the deadline; None if there are none."""
@@ -192,6 +193,15 @@ class Deadline:
             arm, _, time = decisions.facts(decision_id) or (0, 0.0, 0.0)
             deadline.opened(arm, time)
         return deadline
+
+
+def check_time(value: float, place: str = "") -> float:
+    """Return a reward. Raise `InvalidReward` if it is no elapsed time."""
+    if value < 0.0:
+        rule = "at least 0: with a deadline, rewards are elapsed times"
+        text = f"{place}reward = {value!r} must be {rule}; omit deadline if rewards are something else"
+        raise InvalidReward(text, parameter="reward", value=value, rule=rule)
+    return value
 
 
 def checked_deadline(

@@ -28,14 +28,21 @@ def arms_of(bandit: Bandit) -> list[bodies.Arm]:
     broken, found = bandit.broken_guardrails(), defaultdict[Any, dict[str, bodies.Metric]](dict)
     for row in bandit.metrics():
         found[row["arm"]][row["metric"]] = bodies.Metric(count=row["count"], mean=json_number(row["mean"]))
-    arms = []
+    arms, ends = [], bandit.failures()
     for arm, state, pulls in bandit.pulls():
         why = (
             f"{'paused by' if state == 'paused' else 'breaks its'} guardrail: {broken[arm]}" if arm in broken else None
         )
+        failures, timeouts = ends.get(arm, (msgspec.UNSET, msgspec.UNSET))
         arms.append(
             bodies.Arm(
-                arm=arm, state=state, pulls=pulls, reason=why or msgspec.UNSET, metrics=found.get(arm, msgspec.UNSET)
+                arm=arm,
+                state=state,
+                pulls=pulls,
+                reason=why or msgspec.UNSET,
+                metrics=found.get(arm, msgspec.UNSET),
+                failures=failures,
+                timeouts=timeouts,
             )
         )
     return arms
@@ -88,6 +95,7 @@ def reward_of(experiment: str, made: MadeEvent) -> bodies.Reward:
         part=part or unset,
         total=unset if amount is None else payload.value,
         metrics=getattr(payload, "metrics", None) or unset,
+        failed=getattr(payload, "failed", False) or unset,
     )
 
 

@@ -188,6 +188,17 @@ class NewExperiment(Request):
             description="Limits on metrics, whose names need not be in metrics. An arm that breaks one is paused. null: none."
         ),
     ] = None
+    deadline: Annotated[
+        Annotated[float, Meta(gt=0, le=LONGEST_WINDOW)] | None,
+        Meta(
+            description="Seconds after which a decision times out, for rewards that are elapsed times in seconds, with minimize. A "
+            "time-out, a longer reward and a failure cost failure_cost. Open decisions are evidence while they wait. null: none."
+        ),
+    ] = None
+    failure_cost: Annotated[
+        Value | None,
+        Meta(description="The cost of a failure or a time-out, at least the deadline. null: the deadline."),
+    ] = None
 
 
 class NewDecision(Request):
@@ -239,6 +250,18 @@ class NewReward(Request):
         Part | None,
         Meta(description="Names an amount of the decision, so that the call can be repeated. With final = false only."),
     ] = None
+
+
+class NewFailure(Request):
+    """A decision that failed."""
+
+    id: Annotated[Id, Meta(description="The id of the decision.")]
+
+
+class NewFailures(Request):
+    """Several decisions that failed."""
+
+    items: Annotated[list[NewFailure], Meta(min_length=1, max_length=MOST_ITEMS)]
 
 
 class NewDecisions(Request):
@@ -355,6 +378,7 @@ class Reward(msgspec.Struct, kw_only=True):
         float | msgspec.UnsetType, Meta(description="The sum that was learned, if amounts were added before.")
     ] = msgspec.UNSET
     metrics: Annotated[dict[str, float] | msgspec.UnsetType, Meta(description="Absent: none.")] = msgspec.UNSET
+    failed: Annotated[bool | msgspec.UnsetType, Meta(description="The decision failed. Absent: false.")] = msgspec.UNSET
 
 
 class DecisionItem(msgspec.Struct, kw_only=True):
@@ -447,6 +471,12 @@ class Settings(msgspec.Struct, kw_only=True, omit_defaults=True):
     metrics: Annotated[list[str] | None, Meta(description="Other numbers that rewards come with. Absent: null.")] = None
     guardrails: Annotated[list[NewGuardrail] | None, Meta(description="Limits on metrics. Absent: null.")] = None
     objective: Annotated[str | None, Meta(description="What is optimised. Absent: the mean.")] = None
+    deadline: Annotated[float | None, Meta(description="Seconds after which a decision times out. Absent: null.")] = (
+        None
+    )
+    failure_cost: Annotated[
+        float | None, Meta(description="The cost of a failure or a time-out. Absent: the deadline.")
+    ] = None
 
 
 class Counts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -461,6 +491,7 @@ class Counts(msgspec.Struct, kw_only=True, omit_defaults=True):
     unlearned: Annotated[
         int, Meta(description="Rewards that were not learned, because another reward of the same unit was. Absent: 0.")
     ] = 0
+    failures: Annotated[int, Meta(description="Rewards that were reported as failures. Absent: 0.")] = 0
 
 
 class Metric(msgspec.Struct, kw_only=True):
@@ -484,6 +515,13 @@ class Arm(msgspec.Struct, kw_only=True):
     ] = msgspec.UNSET
     metrics: Annotated[
         dict[str, Metric] | msgspec.UnsetType, Meta(description="Absent: the experiment has no metrics.")
+    ] = msgspec.UNSET
+    failures: Annotated[
+        int | msgspec.UnsetType, Meta(description="Failures, however fast. Absent: there is no deadline.")
+    ] = msgspec.UNSET
+    timeouts: Annotated[
+        int | msgspec.UnsetType,
+        Meta(description="Time-outs, and rewards above the deadline. Absent: there is no deadline."),
     ] = msgspec.UNSET
 
 
@@ -643,6 +681,9 @@ class LogRow(msgspec.Struct, kw_only=True):
     repeat: Annotated[bool, Meta(description="Whether the unit got its arm again.")] = False
     part: Annotated[str | None, Meta(description="The name of an amount of the decision.")] = None
     metrics: Annotated[Any, Meta(description="The metrics of the reward, or the guardrail that an arm broke.")] = None
+    failed: Annotated[bool, Meta(description="Whether the decision failed: the reward is the cost of a failure.")] = (
+        False
+    )
 
 
 class Key(msgspec.Struct, kw_only=True):

@@ -33,6 +33,7 @@ _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _STEPS = bytes(1 if char in b"[{" else 255 if char in b"]}" else 0 for char in range(256))  # 255 is -1 in 8 bits
 _decision = decoder(bodies.NewDecision)
 _reward = decoder(bodies.NewReward)
+_failure = decoder(bodies.NewFailure)
 
 
 async def decide(state: State, request: Request) -> Answer:
@@ -63,10 +64,19 @@ async def decide(state: State, request: Request) -> Answer:
 
 async def reward(state: State, request: Request) -> Answer:
     """Send the reward of a decision. It counts once: repeating the call changes nothing, and another value is a conflict."""
+    return await _end(state, request, _Rewarding)
+
+
+async def fail(state: State, request: Request) -> Answer:
+    """Report that a decision failed. It costs the failure_cost of an experiment with a deadline, however fast it failed."""
+    return await _end(state, request, _Failing)
+
+
+async def _end(state: State, request: Request, kind: type[_Rewarding | _Failing]) -> Answer:
     calls = await received(state, request.parameters[0], "reward", 1)
     name = request.parameters[0]
     try:
-        given = _Rewarding(request.body)
+        given = kind(request.body)
         made = await state.engine.change(name, given.learn, ids=given.ids, closes=True)
     except BaseException:
         calls.outcomes["reward", "rejected"] += 1
@@ -114,8 +124,18 @@ def _decision_item(made: bodies.Decision | Exception | None, replayed: bool = Fa
 
 async def reward_batch(state: State, request: Request) -> Answer:
     """Send up to 1,000 rewards. They are stored in one commit, and each item gets its own answer."""
+    return await _end_batch(state, request, _Rewarding)
+
+
+async def fail_batch(state: State, request: Request) -> Answer:
+    """Report up to 1,000 failures. They are stored in one commit, and each item gets its own answer."""
+    return await _end_batch(state, request, _Failing)
+
+
+async def _end_batch(state: State, request: Request, kind: type[_Rewarding | _Failing]) -> Answer:
     name = request.parameters[0]
-    calls, items = await _items_of(state, request, "reward", _Rewarding)
+    parse: Callable[[Any], _Rewarding | _Failing] = kind
+    calls, items = await _items_of(state, request, "reward", parse)
     try:
         made = await state.engine.change_all(
             name, [item if isinstance(item, Exception) else item.learn for item in items], ids=_ids(items), closes=True
@@ -170,7 +190,7 @@ def _freed(made: list[T], items: list[Any]) -> Iterator[T]:
         yield made.pop()
 
 
-def _ids(items: Sequence[_Asking | _Rewarding | Exception]) -> list[str]:
+def _ids(items: Sequence[_Asking | _Rewarding | _Failing | Exception]) -> list[str]:
     return [id for item in items if not isinstance(item, Exception) for id in item.ids]
 
 
@@ -229,6 +249,18 @@ class _Rewarding:
         except InvalidReward as error:
             detail = f"value = {formatted(error.value)} must be {error.rule}"
             raise Refusal("invalid", detail, parameter="value", rule=error.rule) from None
+
+
+class _Failing:
+    """A failure in a request."""
+
+    __slots__ = ("ids",)
+
+    def __init__(self, body: Any) -> None:
+        self.ids = (_failure(body).id,)
+
+    def learn(self, experiment: LiveExperiment) -> MadeEvent:
+        return experiment.fail(self.ids[0])
 
 
 _ANYTHING = _Asking(bodies.NewDecision())

@@ -63,7 +63,9 @@ async def show(state: State, request: Request) -> Answer:
     shown = bodies.Experiment(
         **{name: getattr(summary, name) for name in summary.__struct_fields__ if name != "arms"},
         arms=[
-            msgspec.structs.replace(each, metrics=known.metrics, reason=known.reason)
+            msgspec.structs.replace(
+                each, metrics=known.metrics, reason=known.reason, failures=known.failures, timeouts=known.timeouts
+            )
             for each, known in zip(arm_estimates(estimates, study), summary.arms, strict=True)
         ],
         diagnosis=None if diagnosis is None else _diagnosis(diagnosis),
@@ -174,6 +176,7 @@ def summary_of(experiment: LiveExperiment) -> bodies.Summary:
             open=bandit.open_count,
             repeats=counts["repeat"],
             unlearned=counts["unlearned"],
+            failures=counts["failed"],
         ),
         arms=arms_of(bandit),
     )

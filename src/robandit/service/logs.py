@@ -105,6 +105,7 @@ def rows_of(event: Event) -> list[bodies.LogRow]:
         repeat=getattr(payload, "repeat", False),
         part=getattr(payload, "part", None) or None,
         metrics=None if measured is None else msgspec.Raw(bodies.encode(measured)),
+        failed=getattr(payload, "failed", False),
     )
     return [row]
 
@@ -216,7 +217,7 @@ def _write_parquet(rows: list[bodies.LogRow], path: Path) -> None:
 def _schema() -> dict[str, Any]:
     import polars as pl
 
-    types = {"seq": pl.Int64, "learned": pl.Boolean, "repeat": pl.Boolean} | dict.fromkeys(
+    types = {"seq": pl.Int64, "learned": pl.Boolean, "repeat": pl.Boolean, "failed": pl.Boolean} | dict.fromkeys(
         ("time", "reward", "propensity", "decided"), pl.Float64
     )
     return {name: types.get(name, pl.String) for name in COLUMNS}

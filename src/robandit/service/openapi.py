@@ -99,7 +99,7 @@ def _responses(route: Route, named: dict[type[Any], Any]) -> dict[str, Any]:
         elif kind is not None:
             medias = [kind] if kind != "application/x-ndjson" else [kind, "text/csv", "application/vnd.apache.parquet"]
             response["content"] = {media: {} for media in medias}
-        if (route.method != "GET" and "decisions" in route.path) or "rewards" in route.path:
+        if (route.method != "GET" and "decisions" in route.path) or "rewards" in route.path or "failures" in route.path:
             about = "true if the same call was answered before."
             response["headers"] = {"Idempotent-Replayed": {"description": about, "schema": {"type": "string"}}}
         responses[str(status)] = response

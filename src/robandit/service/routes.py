@@ -49,6 +49,11 @@ _ANSWERS: dict[Handler, _Answers] = {
         202: (bodies.Reward, "Stored as late, but not learned."),
     },
     decisions.reward_batch: {200: (bodies.Rewards, "An answer per item.")},
+    decisions.fail: {
+        200: (bodies.Reward, "Learned and stored."),
+        202: (bodies.Reward, "Stored as late, but not learned."),
+    },
+    decisions.fail_batch: {200: (bodies.Rewards, "An answer per item.")},
     allocations.allocation: {
         200: (bodies.Allocation, "The allocation. The header ETag has its version."),
         304: (None, "The version in If-None-Match is still the present one."),
@@ -74,6 +79,7 @@ _PROBLEMS: dict[Handler, str] = {
     decisions.decide: "conflict paused no-arm horizon-reached too-many-open",
     decisions.explain: "unknown-decision",
     decisions.reward: "unknown-decision conflict",
+    decisions.fail: "unknown-decision conflict",
     allocations.allocation: "paused no-arm",
     allocations.observe_batch: "unknown-allocation propensity conflict too-old",
     experiments.add_arm: "conflict",
@@ -92,6 +98,8 @@ ROUTES = (
     _route(f"GET {_NAME}/decisions/{{id}}", decisions.explain, "read"),
     _route(f"POST {_NAME}/rewards", decisions.reward, "reward", bodies.NewReward),
     _route(f"POST {_NAME}/rewards/batch", decisions.reward_batch, "reward", bodies.NewRewards),
+    _route(f"POST {_NAME}/failures", decisions.fail, "reward", bodies.NewFailure),
+    _route(f"POST {_NAME}/failures/batch", decisions.fail_batch, "reward", bodies.NewFailures),
     _route(f"GET {_NAME}/allocation", allocations.allocation, "decide", query=(_FOR,)),
     _route(f"POST {_NAME}/observations/batch", allocations.observe_batch, "reward", bodies.NewObservations),
     _route(f"POST {_NAME}/arms", experiments.add_arm, "admin", bodies.NewArm),

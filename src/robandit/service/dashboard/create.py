@@ -31,6 +31,16 @@ _OPTIONAL = {
         ' inputmode="decimal"',
     ),
     "on_expiry": ("On expiry", "Empty or drop: nothing is learned. A number: it is learned in place of the reward", ""),
+    "deadline": (
+        "Deadline, in seconds",
+        "For rewards that are elapsed times in seconds, and minimised: after it, a decision times out. Empty: none",
+        ' inputmode="decimal"',
+    ),
+    "failure_cost": (
+        "Cost of a failure, in seconds",
+        "What a failure or a time-out costs, at least the deadline. Empty: the deadline",
+        ' inputmode="decimal"',
+    ),
     "max_open": ("Most open decisions", f"Empty: {DEFAULT_OPEN:,}", ' inputmode="numeric"'),
     "sticky_for": (
         "Sticky for, in seconds",
@@ -65,7 +75,7 @@ _OPTIONAL = {
     ),
     "seed": ("Seed", "Makes random choices repeatable. Empty: the server draws one", ' inputmode="numeric"'),
 }
-_NUMBERS = ("reward_window", "on_expiry", "max_open", "sticky_for", "cap", "floor", "seed")
+_NUMBERS = ("reward_window", "on_expiry", "deadline", "failure_cost", "max_open", "sticky_for", "cap", "floor", "seed")
 
 
 async def create_form(site: Site, visit: Visit) -> Answer:

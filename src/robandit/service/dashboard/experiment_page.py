@@ -143,9 +143,11 @@ def _facts(summary: bodies.Summary, rate: float) -> str:
         "rewards": f"{counts.rewards:,}",
         "rewards per second": number(rate),
         "open decisions": f"{counts.open:,}",
-        "expired": f"{counts.expired:,}",
+        "expired" if summary.settings.deadline is None else "time-outs": f"{counts.expired:,}",
         "late rewards": f"{counts.late:,}",
     }
+    if summary.settings.deadline is not None:
+        facts |= {"failures": f"{counts.failures:,}"}
     if summary.settings.sticky_for is not None:
         facts |= {"repeats for a unit": f"{counts.repeats:,}", "rewards not learned": f"{counts.unlearned:,}"}
     return definitions(facts, "facts cards")
@@ -171,7 +173,10 @@ def _arms(
         f"{estimate}{unit}": "",
         "95 % limits": "",
         f"{'mean' if aim.text == 'mean' else 'value'} and limits": "interval",
-    } | {f"mean {name}": "" for name in _measured(summary)}
+    }
+    if summary.settings.deadline is not None:
+        heads |= {"failures": "", "time-outs": ""}
+    heads |= {f"mean {name}": "" for name in _measured(summary)}
     rows = []
     arms = summary.arms
     if len(arms) > MOST_ROWS:
@@ -184,7 +189,7 @@ def _arms(
             f'<td class="bar">{charts.share_bar([(colours[arm.arm], part)])}<span>{share(part)}</span></td>'
             f"<td>{arm.pulls:,}</td><td>{chance_text(chances.get(arm.arm, math.nan))}</td>"
             f"{_mean_cells(known.get(arm.arm), medians.get(arm.arm, math.nan), axis)}"
-            f"{_metric_cells(arm)}</tr>"
+            f"{_failure_cells(arm)}{_metric_cells(arm)}</tr>"
         )
         if arm.reason:
             rows.append(f'<tr><td class="words muted" colspan="{len(heads)}">{escaped(arm.reason)}</td></tr>')
@@ -196,6 +201,12 @@ def _arms(
 def _measured(summary: bodies.Summary) -> list[str]:
     """Return the names of the metrics."""
     return list(summary.arms[0].metrics or ())
+
+
+def _failure_cells(arm: bodies.Arm) -> str:
+    """Return the numbers of failures and time-outs, if there is a deadline."""
+    counts = [each for each in (arm.failures, arm.timeouts) if isinstance(each, int)]
+    return "".join(f"<td>{each:,}</td>" for each in counts)
 
 
 def _metric_cells(arm: bodies.Arm) -> str:
@@ -294,6 +305,8 @@ def _outcome(each: Recent, unit: str) -> str:
         return f'<td class="words">{state}</td><td>–</td>'
     payload: Any = payload_of(each.closed)
     value = "" if payload.value is None else f" {compact(payload.value)} {escaped(unit)}"
+    if getattr(payload, "failed", False):
+        return f'<td class="words">{badge("failed")}{value}</td><td>{charts.age_text(each.closed.time - each.decided.time)}</td>'
     unlearned = getattr(payload, "reason", "") == "assignment"
     words = "" if each.closed.kind == "rewarded" else badge("not learned" if unlearned else each.closed.kind)
     return f'<td class="words">{words}{value}</td><td>{charts.age_text(each.closed.time - each.decided.time)}</td>'
@@ -318,6 +331,13 @@ def _floor(settings: bodies.Settings) -> str:
     return escaped(", ".join(f"{100.0 * share:g} % for {arm}" for arm, share in shares) or "none")
 
 
+def _deadline(settings: bodies.Settings) -> str:
+    if settings.deadline is None:
+        return "none"
+    cost = settings.deadline if settings.failure_cost is None else settings.failure_cost
+    return f"{charts.age_text(settings.deadline)}; a failure or a time-out costs {cost:g} s"
+
+
 def _settings(summary: bodies.Summary) -> str:
     settings = summary.settings
     facts = {
@@ -327,6 +347,7 @@ def _settings(summary: bodies.Summary) -> str:
         "seed": "drawn by the server" if settings.seed is None else str(settings.seed),
         "reward window": "none" if settings.reward_window is None else charts.age_text(settings.reward_window),
         "on expiry": "nothing is learned" if settings.on_expiry == "drop" else f"{settings.on_expiry:g} is learned",
+        "deadline": _deadline(settings),
         "most open decisions": f"{settings.max_open:,}",
         "a unit keeps its arm": "no" if settings.sticky_for is None else f"for {charts.age_text(settings.sticky_for)}",
         "cap of claims": "none" if settings.cap is None else compact(settings.cap),
