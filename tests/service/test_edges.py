@@ -189,6 +189,7 @@ def test_the_log_has_a_row_for_each(local):
         "repeat": False,
         "part": None,
         "metrics": None,
+        "failed": False,
     }
     assert [row["kind"] for row in rows] == ["allocated", *["observed"] * 4, "paused"]
     assert rows[1:5] == [

@@ -32,6 +32,7 @@ COLUMNS = [
     "repeat",
     "part",
     "metrics",
+    "failed",
 ]
 
 
@@ -78,7 +79,7 @@ def from_csv(body):
             return None
         if name == "seq":
             return int(text)
-        if name in ("learned", "repeat"):
+        if name in ("learned", "repeat", "failed"):
             return {"true": True, "false": False}[text]
         if name in ("context", "metrics"):
             return json.loads(text)
