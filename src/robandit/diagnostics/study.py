@@ -372,17 +372,11 @@ def trimmed(profile: Profile) -> Mean:
 
 def _median(values: Floats) -> Mean:
     """Return the median with the order statistics that contain it with probability 0.95, for any law."""
-    from scipy.special import bdtr
-
-    ordered, n = np.sort(values), len(values)
-    value = float(np.median(ordered))
-    rank = int(n / 2.0 - 0.98 * math.sqrt(n)) + 2  # near the largest rank r with P(Binomial(n, 1/2) < r) <= 0.025
-    while rank > 0 and bdtr(rank - 1, n, 0.5) > DELTA / 2.0:
-        rank -= 1
-    if rank == 0:
-        return Mean(name="median", value=value, note=f"no limits from {counted(n, 'value')}")
-    low, high = float(ordered[rank - 1]), float(ordered[n - rank])
-    return Mean(name="median", value=value, low=low, high=high, assumed="independent values")
+    found = value_of("", values, objective_from("p50"), minimize=False)
+    value = float(np.median(values))
+    if math.isinf(found.low):
+        return Mean(name="median", value=value, note=f"no limits from {counted(len(values), 'value')}")
+    return replace(Mean.of(found), name="median", value=value)
 
 
 def _concentration(record: ArmRecord, known: Floats | Part) -> Concentration:

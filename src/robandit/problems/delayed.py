@@ -52,11 +52,6 @@ class Delayed(Problem):
         return self.problem.gaps
 
     @property
-    def best_arm(self) -> int:
-        """The best arm of the problem inside."""
-        return self.problem.best_arm
-
-    @property
     def tail_index(self) -> float:
         """The smallest tail index of the problem inside."""
         return self.problem.tail_index

@@ -64,11 +64,6 @@ class OfQuantile(Problem):
         values = self.quantiles
         return np.asarray(values - values.min() if self.minimize else values.max() - values)
 
-    @property
-    def best_arm(self) -> int:
-        """The first arm with the best quantile."""
-        return int(np.argmin(self.gaps))
-
     def stretches(self, horizon: int) -> Iterable[tuple[Problem, int]]:
         """Return the pieces of the problem inside, with this objective."""
         return ((OfQuantile(piece, self.objective), end) for piece, end in self.problem.stretches(horizon))

@@ -118,7 +118,7 @@ class Problem:
     @property
     def best_arm(self) -> int:
         """The first arm with the best mean: the greatest, or the smallest if costs are minimised."""
-        return int(np.argmin(self.means) if self.minimize else np.argmax(self.means))
+        return int(np.argmin(self.gaps))
 
     @property
     def best_arms(self) -> tuple[int, ...]:

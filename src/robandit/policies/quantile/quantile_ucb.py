@@ -159,13 +159,7 @@ class QuantileUCB(IndexPolicy):
         window[number] = max(end, i + MARGIN + 1) - window[low]
         counts = np.diff(_cumulated(state.tree), axis=1, prepend=0)
         wide = np.zeros((len(counts), 1 + int(window[NEGATIVES] + window[POSITIVES])), dtype=np.int64)
-        old = state.window
-        # In the order of costs, the negative bins come first, the largest size foremost.
-        left = window[NEGATIVE] + window[NEGATIVES] - old[NEGATIVE] - old[NEGATIVES] if old[NEGATIVES] else 0
-        wide[:, left : left + old[NEGATIVES]] = counts[:, : old[NEGATIVES]]
-        wide[:, window[NEGATIVES]] = counts[:, old[NEGATIVES]]
-        right = window[NEGATIVES] + 1 + (old[POSITIVE] - window[POSITIVE] if old[POSITIVES] else 0)
-        wide[:, right : right + old[POSITIVES]] = counts[:, old[NEGATIVES] + 1 :]
+        wide[:, [position(window, cost_at(state.window, at)) for at in range(counts.shape[1])]] = counts
         wide[int(state.late[ARM]), position(window, cost)] += 1
         return state._replace(tree=_fenwick(wide), window=window, late=np.zeros(3))
 

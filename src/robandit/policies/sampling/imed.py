@@ -319,6 +319,27 @@ def check_family(policy: Any, **bounds: float | None) -> None:
             raise invalid(name, value, "None for 'gaussian', which uses scale", owner=owner, hint=hint)
 
 
+def check_ends(policy: Any) -> None:
+    """Raise `InvalidInput` unless ``lower`` and ``upper``, if they are known, are the ends of an interval."""
+    owner = type(policy).__name__
+    for name in ("lower", "upper"):
+        if (value := getattr(policy, name)) is not None:
+            finite(value, name, owner=owner)
+    if None not in (policy.lower, policy.upper) and not 0.0 < policy.upper - policy.lower < math.inf:
+        raise invalid("upper", policy.upper, f"a finite number > lower = {policy.lower:g}", owner=owner)
+
+
+def with_ends(policy: Any, problem: Any) -> Any:
+    """Return the policy with ``lower`` and ``upper``, where they are None, from a problem."""
+    owner = type(policy).__name__
+    low, high = ends_of(problem, owner)
+    low, high = low if policy.lower is None else policy.lower, high if policy.upper is None else policy.upper
+    if not low < high:
+        fact = f"lower and upper, which are {low:g} and {high:g} on this problem"
+        raise NotApplicable(f"{owner} needs {fact}, and lower must be below upper")
+    return dataclasses.replace(policy, lower=low, upper=high)
+
+
 def ends_of(problem: Any, owner: str, *, low: bool = True) -> tuple[float, float]:
     """Return the ends of the support of all rewards. Raise `NotApplicable` if the upper end is infinite (``low``: or the lower)."""
     lowest = min(float(law.support[0]) for law in problem.reward_laws)

@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from robandit.errors import NotApplicable
 from robandit.kernel.random import uniform
 from robandit.kernel.types import Floats
 from robandit.policies._parts.counting import Counting
@@ -17,8 +16,8 @@ from robandit.policies.assumptions import IN_INTERVAL, SUB_GAUSSIAN
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
 from robandit.policies.index import IndexHooks, count_tried, first_untried, no_pulls
-from robandit.policies.sampling.imed import check_family, ends_of
-from robandit.validation import choice, finite, invalid, positive
+from robandit.policies.sampling.imed import check_ends, check_family, with_ends
+from robandit.validation import choice, positive
 
 # Columns of ``arms``: rewards; the point from which rewards are measured; their mean and sum, measured from it (bounded: as a share
 # of the interval); minus the entropy of the mean, if bounded; and scratch for `select`.
@@ -113,12 +112,8 @@ class MaillardSampling(Counting, Policy):
     def validate(self) -> None:
         choice(self.family, "family", _FACTS, owner="MaillardSampling")
         positive(self.scale, "scale", owner="MaillardSampling")
-        for name in ("lower", "upper"):
-            if (value := getattr(self, name)) is not None:
-                finite(value, name, owner="MaillardSampling")
         check_family(self, lower=self.lower, upper=self.upper)
-        if self.lower is not None and self.upper is not None and not 0.0 < self.upper - self.lower < math.inf:
-            raise invalid("upper", self.upper, f"a finite number > lower = {self.lower:g}", owner="MaillardSampling")
+        check_ends(self)
 
     @property
     def facts(self) -> Facts:
@@ -135,13 +130,8 @@ class MaillardSampling(Counting, Policy):
 
     def informed_by(self, problem: Any, *, eps: float | None = None) -> Self:
         if self.family == "bounded" and None in (self.lower, self.upper) and hasattr(problem, "reward_laws"):
-            low, high = ends_of(problem, "MaillardSampling")
-            low = low if self.lower is None else self.lower
-            high = high if self.upper is None else self.upper
-            if not low < high:
-                fact = f"lower and upper, which are {low:g} and {high:g} on this problem"
-                raise NotApplicable(f"MaillardSampling needs {fact}, and lower must be below upper")
-            return dataclasses.replace(self, lower=low, upper=high)
+            told: Self = with_ends(self, problem)
+            return told
         return super().informed_by(problem, eps=eps)
 
     def params(self) -> Any:
