@@ -61,7 +61,7 @@ class ObjectiveValue(NamedTuple):
 
 
 MEAN = Objective()
-CONFIDENCE = 0.95
+RISK = 0.025  # of each limit
 
 
 def quantile_text(q: float) -> str:
@@ -84,10 +84,10 @@ def objective_from(text: Any, name: str = "objective") -> Objective:
     raise validation.invalid(name, text, RULE)
 
 
-def ranks(n: int, q: float, confidence: float = CONFIDENCE) -> tuple[int, int]:
+def ranks(n: int, q: float) -> tuple[int, int]:
     """Return the ranks, from 1, of the two order statistics of n values that are limits of their law's quantile.
 
-    They cover it with at least this probability, whatever the law, if n is fixed. 0 and n + 1: there is no such limit.
+    They cover it with probability 0.95 at least, whatever the law, if n is fixed. 0 and n + 1: there is no such limit.
     """
     from scipy.special import bdtr, bdtrik  # scipy.stats.binom has the same values, and takes 0.8 s to import
 
@@ -98,17 +98,15 @@ def ranks(n: int, q: float, confidence: float = CONFIDENCE) -> tuple[int, int]:
             k += 1
         return k
 
-    risk = 0.5 * (1.0 - confidence)
-    return rank(risk), rank(1.0 - risk) + 1
+    return rank(RISK), rank(1.0 - RISK) + 1
 
 
-def share_limits(count: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return the limits of Clopper and Pearson of a probability, if ``count`` of n values are beyond a limit."""
+def share_limits(count: int, n: int) -> tuple[float, float]:
+    """Return the limits (0.95) of Clopper and Pearson of a probability, if ``count`` of n values are beyond a limit."""
     from scipy.special import betaincinv
 
-    risk = 0.5 * (1.0 - confidence)
-    low = float(betaincinv(count, n - count + 1, risk)) if count else 0.0
-    return low, float(betaincinv(count + 1, n - count, 1.0 - risk)) if count < n else 1.0
+    low = float(betaincinv(count, n - count + 1, RISK)) if count else 0.0
+    return low, float(betaincinv(count + 1, n - count, 1.0 - RISK)) if count < n else 1.0
 
 
 def value_of(arm: Any, values: NDArray[np.float64], objective: Objective, *, minimize: bool) -> ObjectiveValue:

@@ -55,7 +55,7 @@ class OfQuantile(Problem):
         if self.minimize:
             return np.array([_quantile(law, q) for law in self.laws])
         return np.array(
-            [0.0 - _quantile(-law, 1.0 - q) for law in self.laws]
+            [0.0 - _quantile(-law, round(1.0 - q, 12)) for law in self.laws]
         )  # the upper one, where they are an interval
 
     @cached_property

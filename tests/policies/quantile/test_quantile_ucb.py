@@ -116,9 +116,9 @@ def test_the_largest_range_of_rewards():
     assert live.describe()["quantile"][0] == 0.0
 
 
-def coverage(law, q, n, confidence):
+def coverage(law, q, n):
     rng = np.random.default_rng(7)
-    low, high = objectives.ranks(n, q, confidence)
+    low, high = objectives.ranks(n, q)
     samples = np.sort(law(rng, (amount(4_000, 40_000), n)), axis=1)
     ends = np.pad(samples, ((0, 0), (1, 1)), constant_values=((0, 0), (-math.inf, math.inf)))
     truth = np.quantile(law(rng, 4_000_000), q)
@@ -128,7 +128,7 @@ def coverage(law, q, n, confidence):
 @pytest.mark.parametrize(("q", "n"), [(0.5, 25), (0.95, 40), (0.95, 300), (0.99, 100)])
 def test_limits_cover_the_quantile(q, n):
     """At least 95 %, less 4 standard errors of 4,000 samples."""
-    assert coverage(lambda rng, size: rng.pareto(1.2, size), q, n, 0.95) > 0.95 - 4 * math.sqrt(0.05 * 0.95 / 4_000)
+    assert coverage(lambda rng, size: rng.pareto(1.2, size), q, n) > 0.95 - 4 * math.sqrt(0.05 * 0.95 / 4_000)
 
 
 def test_narrower_limits_do_not():

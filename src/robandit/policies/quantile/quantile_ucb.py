@@ -117,7 +117,7 @@ class QuantileUCB(IndexPolicy):
     @property
     def level_of_costs(self) -> float:
         """The level of the quantile of costs."""
-        return self.q if self.costs else 1.0 - self.q
+        return self.q if self.costs else round(1.0 - self.q, 12)
 
     def params(self) -> Any:
         return params_of(q=self.level_of_costs)
@@ -233,7 +233,7 @@ def count(tree: Ints, at: int) -> None:
 
 def own_level(s: Any, arm: int, n: float, level: float) -> float:
     """Return l, which pulls without a reward lower."""
-    return math.log(1.0 + level / n) * (n / (n + s.unrewarded[arm])) if n > 0.0 else 0.0
+    return math.log(1.0 + level / n) * (n / (n + s.unrewarded[arm]))
 
 
 def excluded(k: float, n: float, q: float, allowed: float) -> bool:
@@ -286,13 +286,13 @@ def _fenwick(counts: Ints) -> Ints:
     return tree
 
 
-def limits(policy: QuantileUCB, state: Any, arm: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return distribution-free limits of an arm's quantile of costs, from the rewards that its state counts.
+def limits(policy: QuantileUCB, state: Any, arm: int) -> tuple[float, float]:
+    """Return distribution-free limits (0.95) of an arm's quantile of costs, from the rewards that its state counts.
 
     They are infinite if there are too few. They do not account for the policy's choice of the times at which it pulled the arm.
     """
     n, sums = int(state.arms[arm, 0]), _cumulated(state.tree[arm : arm + 1])[0]
-    low, high = objectives.ranks(n, policy.level_of_costs, confidence)
+    low, high = objectives.ranks(n, policy.level_of_costs)
 
     def end(rank: int, *, upper: bool) -> float:
         cost = cost_at(state.window, int(np.searchsorted(sums, rank)))
