@@ -133,8 +133,10 @@ def checked_values(given: object, names: tuple[str, ...], guardrails: Iterable[G
             hint = f"did you mean {meant[0]!r}?" if meant else "declare it in the setting metrics"
             raise validation.invalid("metrics", name, f"one of {listed}", hint=hint)
         number = validation.plain(value)
-        number = float(number) if isinstance(number, bool) else number
-        checked[name] = validation.within(number, f"metrics[{name!r}]", -LARGEST_REWARD, LARGEST_REWARD)
+        if type(number) in (bool, int, float) and abs(number) <= LARGEST_REWARD:  # the usual case
+            checked[name] = float(number)
+        else:
+            checked[name] = validation.within(number, f"metrics[{name!r}]", -LARGEST_REWARD, LARGEST_REWARD)
     for rail in guardrails:
         if rail.quantile is None and not 0.0 <= checked.get(rail.metric, 0.0) <= 1.0:
             rule, hint = "from 0 to 1, because its guardrail limits its mean", "limit other numbers by a quantile"

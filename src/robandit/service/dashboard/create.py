@@ -137,7 +137,7 @@ def _guardrails(text: str) -> list[dict[str, Any]]:
 
 
 def _hundredth(percent: Any) -> Any:
-    return percent / 100.0 if isinstance(percent, int | float) else percent
+    return round(percent / 100.0, 12) if isinstance(percent, int | float) else percent
 
 
 def _number(text: str) -> Any:
