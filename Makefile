@@ -135,7 +135,7 @@ $(DOCS): $(READY)
 	@touch $@
 
 # Each figure is drawn by docs/figures/NAME.py.
-FIGURES := threshold index regret worst-seed architecture
+FIGURES := threshold index regret worst-seed survivors architecture
 
 docs: $(DOCS)  ## draw the figures, build docs/_build/html, run the code on its pages, check its links
 	@for figure in $(FIGURES); do $(BIN)/python docs/figures/$$figure.py || exit 1; done

@@ -217,7 +217,10 @@ class Edge:
         self._report(decision, checked_value(value))
 
     def expire(self, decision: EdgeDecision | str) -> None:
-        """Report that the reward of an open decision will never come."""
+        """Report that the reward of an open decision will never come.
+
+        In an experiment with a deadline it counts as a time-out, at the same cost as a failure.
+        """
         self._report(decision, None)
 
     def _report(self, decision: EdgeDecision | str, value: float | None) -> None:
