@@ -263,6 +263,7 @@ def lived(bandit, clock, requests=300, *, hang=0.2, rate=20.0, seed=4, among=Non
     return arms
 
 
+@pytest.mark.filterwarnings("ignore::robandit.errors.DriftWarning")
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_a_log_replays_to_the_same_bytes_and_a_saved_bandit_goes_on(policy):
     clock, log = Clock(), []
@@ -349,6 +350,7 @@ def test_edges_report_values_above_the_deadline_and_decisions_without_a_reward()
     assert [row["timeouts"] for row in rows] == [0, 1, 1]
 
 
+@pytest.mark.filterwarnings("ignore::robandit.errors.DriftWarning")
 def test_threads_share_a_bandit_with_a_deadline():
     bandit = rb.Bandit(ARMS, minimize=True, deadline=0.01)
     failures = []

@@ -91,6 +91,8 @@ def test_batches_and_long_rewards(local):
     assert [item["status"] for item in made] == [200, 422]
     assert made[1]["problem"]["parameter"] == "value"
     assert [(arm["failures"], arm["timeouts"]) for arm in arms(local).values()] == [(1, 0), (0, 1), (0, 0)]
+    (warning,) = local.call("GET", P).json["warnings"]
+    assert warning.startswith("1 of 2 rewards are above the deadline (30 seconds)")
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,8 @@ class Bandit:
     deadline
         Seconds after which a decision times out, for rewards that are elapsed times in seconds. It needs ``minimize=True``. A
         reward up to the deadline is the cost. A time-out, a reward above the deadline and a failure (`fail`) cost
-        ``failure_cost``. A decision that is older times out at the next call that decides or learns; its outcome is then ignored.
+        ``failure_cost``. A decision that is older times out at the next `decide`, `reward`, `fail` or `expire`, and its outcome is
+        then ignored.
         While a decision is open, its age is evidence against its arm, so that an arm that hangs loses its decisions at once. It
         works with AdaKL-UCB and other index policies. Call `expire` only for decisions that say nothing, such as cancelled ones.
     failure_cost
@@ -677,6 +678,11 @@ class Bandit:
         """Return the name, the state and the number of rewards received of each arm. Faster than `estimates`."""
         with self._guard.exclusive():
             return list(zip(self._arms, self._states, self._received(), strict=True))
+
+    @property
+    def above_deadline(self) -> int:
+        """The number of rewards above the deadline."""
+        return 0 if self._deadline is None else self._deadline.above
 
     def failures(self) -> dict[Arm, tuple[int, int]]:
         """Return the numbers of failures and of time-outs of each arm; empty without a deadline."""

@@ -172,8 +172,7 @@ class Deadline:
     def load(cls, saved: SavedDeadline, decisions: OpenDecisions, arms: int) -> Self | None:
         """Return the deadline that `save` wrote, or None if it is inconsistent."""
         numbers = [saved.above, *(n for pair in saved.ends for n in pair)]
-        fit = 0.0 < saved.limit <= saved.failure_cost < math.inf and all(0 <= n <= LARGEST_COUNT for n in numbers)
-        if not fit or not len(saved.ends) == len(saved.costs) == arms:
+        if not all(0 <= n <= LARGEST_COUNT for n in numbers) or not len(saved.ends) == len(saved.costs) == arms:
             return None
         deadline = cls(saved.limit, saved.failure_cost, arms)
         deadline.above, deadline._warned = saved.above, saved.above > 0
@@ -205,7 +204,7 @@ def check_time(value: float, place: str = "") -> float:
 
 
 def checked_deadline(
-    deadline: Any, failure_cost: Any, policy: Policy, *, minimize: bool, alone: bool, owner: str = ""
+    deadline: Any, failure_cost: Any, policy: Policy, *, minimize: bool, alone: bool
 ) -> tuple[float, float] | None:
     """Return the deadline and the cost of a failure; None without a deadline. ``alone``: units do not keep their arms."""
     if deadline is None:

@@ -20,7 +20,7 @@ from robandit.kernel.types import Bools, Ints
 from robandit.live.amounts import Amounts
 from robandit.live.arms import ACTIVE, Arm, State, checked_arms
 from robandit.live.contexts import Contexts, SavedContexts
-from robandit.live.deadlines import Deadline, SavedDeadline
+from robandit.live.deadlines import Deadline, SavedDeadline, checked_deadline
 from robandit.live.ids import life_and_number
 from robandit.live.memory import Memory, SavedMemory
 from robandit.live.open_decisions import LARGEST_NUMBER, DecisionId, OpenDecisions, SavedDecisions
@@ -200,8 +200,13 @@ def unpack(data: bytes, source: str) -> Fields:
             raise CorruptFile(f"{source} is damaged: its sticky units do not fit its arms and decisions")
     deadline = None
     if saved.deadline is not None:
+        limit, cost = saved.deadline.limit, saved.deadline.failure_cost
+        try:
+            checked_deadline(limit, cost, policy, minimize=saved.minimize, alone=sticky is None)
+        except InvalidInput as error:
+            raise CorruptFile(f"{source} is damaged: {error}") from error
         deadline = Deadline.load(saved.deadline, decisions, len(arms))
-        if deadline is None or not saved.minimize or sticky is not None:
+        if deadline is None:
             raise CorruptFile(f"{source} is damaged: its deadline does not fit its arms and decisions")
     allowed = _allowed(source, policy, saved)
     unrewarded = np.array(saved.unrewarded or [0] * (len(arms) + 1), dtype=np.int64)

@@ -21,6 +21,7 @@ from robandit.service.state import State
 from robandit.service.studies import ExperimentStudy
 from robandit.wording import share
 
+MANY_LONG = 5  # warn when more than one of so many rewards is above the deadline
 MANY_OPEN = 0.8  # warn when this share of max_open is open
 COSTS = "The rewards look like costs, and this experiment maximises them: if they are costs, create another one with minimize."
 _settings = decoder(bodies.NewExperiment)
@@ -227,6 +228,12 @@ def warnings_of(experiment: LiveExperiment, study: ExperimentStudy | None) -> li
         warnings.append(
             f"{share(expired / ended)} of the recent decisions expired without a reward: send each reward within the reward_window "
             f"({window:g} seconds), or create an experiment with a longer one."
+        )
+    above, rewards = experiment.bandit.above_deadline, experiment.counts["rewarded"]
+    if above * MANY_LONG > rewards:
+        warnings.append(
+            f"{above:,} of {rewards:,} rewards are above the deadline ({experiment.settings.deadline:g} seconds) and cost as "
+            "much as failures: check that rewards are in seconds."
         )
     if study is None:
         return warnings
