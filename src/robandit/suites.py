@@ -8,17 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Literal
+from functools import cache, partial
+from typing import Any, Literal
+
+import numpy as np
 
 from robandit.laws import (
     Discrete,
+    Empirical,
     Frechet,
     Gaussian,
     LogNormal,
     Lomax,
     Mixture,
     Pareto,
+    Stable,
     StudentT,
     Weibull,
     ZeroInflated,
@@ -27,11 +31,24 @@ from robandit.problems import Problem, delays
 from robandit.problems.builders import bernoulli, gaussian, negated_lomax, negated_pareto, pareto, stable, student_t
 from robandit.problems.changing import KINDS
 from robandit.problems.changing import changing as changing_problem
+from robandit.problems.contextual import linear
 from robandit.problems.delayed import delayed as delayed_problem
 from robandit.problems.lower_bound_instances import eps_adaptive_pair, lower_bound_family, u_adaptive_pair
 from robandit.validation import choice
 
-__all__ = ["NAMES", "Suite", "Task", "changing", "delayed", "heavy", "light", "lower_bound", "named", "paper"]
+__all__ = [
+    "NAMES",
+    "Suite",
+    "Task",
+    "changing",
+    "contextual",
+    "delayed",
+    "heavy",
+    "light",
+    "lower_bound",
+    "named",
+    "paper",
+]
 
 Shape = Literal["left-skewed", "symmetric", "right-skewed"]
 
@@ -141,6 +158,20 @@ def delayed() -> Suite:
     return Suite("delayed", 1, _DELAYED)
 
 
+@cache
+def contextual() -> Suite:
+    """Return thirty-six problems with contexts: light and heavy tails, families held out while AdaClip was tuned, and traps.
+
+    Names begin with their part: ``light``, ``heavy``, ``held-out`` or ``trap``. Recorded sets need files: see
+    benchmarks/contexts.py. T = 5,000. Each replication draws coefficients of its own.
+
+    >>> names = [task.name.partition("/")[0] for task in contextual().tasks]
+    >>> {part: names.count(part) for part in dict.fromkeys(names)}
+    {'light': 8, 'heavy': 17, 'held-out': 5, 'trap': 6}
+    """
+    return Suite("contextual", 1, _contextual_tasks())
+
+
 NAMES: dict[str, Callable[[], Suite]] = {
     "heavy": heavy,
     "light": light,
@@ -148,6 +179,7 @@ NAMES: dict[str, Callable[[], Suite]] = {
     "lower-bound": lower_bound,
     "changing": changing,
     "delayed": delayed,
+    "contextual": contextual,
 }
 
 
@@ -318,3 +350,77 @@ _DELAYED = tuple(
     for name, delay in _DELAYS.items()
     for task in _PROMPT
 )
+
+
+def _mean_one(sigma: float) -> LogNormal:
+    return LogNormal(-sigma * sigma / 2, sigma)
+
+
+def _gamma(shape: float) -> Empirical:
+    """Return 4,000 quantiles of the gamma law with mean 1."""
+    from scipy.special import gammaincinv
+
+    return Empirical(np.round(gammaincinv(shape, (np.arange(4000) + 0.5) / 4000) / shape, 9))
+
+
+def _contextual_tasks() -> tuple[Task, ...]:
+    gauss = Gaussian(0.0, 1.0)
+    costs, revenue = partial[Problem](linear, kind="costs"), partial[Problem](linear, kind="revenue")
+    uniform = Empirical(np.round(np.arange(-1000, 1001) * math.sqrt(3.0) / 1000.5, 9))
+    root: dict[str, Any] = {"base": 0.3, "contexts": "binary"}
+    binary6, binary4 = ({**root, "level": d**-0.5, "slope": d**-0.5} for d in (6, 4))
+    outage = Mixture((_gamma(3.0), 20.0 * _gamma(3.0)), weights=(0.98, 0.02))
+    laplace = Mixture((Weibull(shape=1.0, scale=1.0), -Weibull(shape=1.0, scale=1.0)), weights=(0.5, 0.5))
+    loud, louder = ([Gaussian(1.0, 0.1), _mean_one(sigma)] for sigma in (1.5, 2.0))
+    parts: dict[str, tuple[Callable[..., Task], dict[str, Problem]]] = {
+        "light": (_symmetric, {
+            "gauss K10 d5, x 30 + 150": linear(10, 5, gauss, scale=30.0, offset=150.0),
+            "gauss K10 d5, / 30 + 0.17": linear(10, 5, gauss, scale=1 / 30, offset=5 / 30),
+            "gauss K3 d2": linear(3, 2, gauss),
+            "gauss K10 d5": linear(10, 5, gauss),
+            "gauss K10 d20": linear(10, 20, gauss),
+            "uniform K3 d5": linear(3, 5, uniform),
+            "gauss shared K10 d20": linear(10, 20, gauss, shared=True),
+            "gamma4 costs K3 d5": costs(3, 5, _gamma(4.0), contexts="uniform"),
+        }),
+        "heavy": (_left, {
+            "t2.2 K3 d5": linear(3, 5, StudentT(dof=2.2)),
+            "t1.5 K3 d2": linear(3, 2, StudentT(dof=1.5)),
+            "t1.5 K10 d5": linear(10, 5, StudentT(dof=1.5)),
+            "-pareto1.5 K3 d5": linear(3, 5, -Pareto(1.5)),
+            "-pareto1.5 K10 d5": linear(10, 5, -Pareto(1.5)),
+            "-pareto2.2 K10 d20": linear(10, 20, -Pareto(2.2)),
+            "-lognormal1.5 K3 d5": linear(3, 5, -_mean_one(1.5)),
+            "pareto1.6 K3 d5": linear(3, 5, Pareto(1.6)),
+            "t1.5 shared K10 d5": linear(10, 5, StudentT(dof=1.5), shared=True),
+            "-pareto1.5 shared K3 d20": linear(3, 20, -Pareto(1.5), shared=True),
+            "pareto1.5 costs K3 d2": costs(3, 2, Pareto(1.5), contexts="uniform"),
+            "pareto1.5 costs K10 d5": costs(10, 5, Pareto(1.5), contexts="uniform"),
+            "lognormal1.5 costs K3 d5": costs(3, 5, _mean_one(1.5), contexts="uniform"),
+            "lognormal1.5 costs, log link K3 d5": costs(3, 5, _mean_one(1.5), log_link=True),
+            "pareto1.6 revenue K3 d5": revenue(3, 5, Pareto(1.6), contexts="uniform"),
+            "pareto1.5 cells K3": costs(3, 7, Pareto(1.5), contexts="cells"),
+            "lognormal1.5 cells K10": costs(10, 7, _mean_one(1.5), contexts="cells"),
+        }),
+        "held-out": (_left, {
+            "laplace K5 d8": linear(5, 8, laplace, contexts="symmetric", level=0.7, slope=0.7),
+            "stable1.4 K4 d4": linear(4, 4, Stable(1.4, scale=0.5), contexts="symmetric", level=0.7, slope=0.7),
+            "zeros K4 d6": costs(4, 6, ZeroInflated(Pareto(1.8), 0.6), **binary6),
+            "weibull0.4 K5 d4": costs(5, 4, Weibull(shape=0.4, scale=1.0), **binary4),
+            "outages K4 d6": costs(4, 6, outage, **binary6),
+        }),
+        "trap": (_right, {
+            f"{kind.keywords['kind']}, {mean:g} v 1, lognormal{sigma}": kind(
+                2, 3, noise, coefficients=[[1.0, 0.05, 0.0], [mean, 0.0, 0.05]], base=0.0
+            )
+            for kind in (costs, revenue)
+            for mean, sigma, noise in ((1.3, "1.5", loud), (1.5, "2", louder), (0.7, "1.5", loud))
+        }),
+    }  # fmt: skip
+    about = {"light": "light tails", "heavy": "heavy tails", "held-out": "a family that was not used for tuning"}
+    about["trap"] = "a calm arm against one whose mean comes from rare huge values"
+    return tuple(
+        make(f"{part}/{name}", problem, 5_000, about[part])
+        for part, (make, problems) in parts.items()
+        for name, problem in problems.items()
+    )

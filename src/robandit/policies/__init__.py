@@ -27,6 +27,7 @@ from robandit.policies.linear.lin_epsilon_greedy import LinEpsilonGreedy as LinE
 from robandit.policies.linear.lin_ts import LinStudentTS as LinStudentTS
 from robandit.policies.linear.lin_ts import LinTS as LinTS
 from robandit.policies.linear.lin_ucb import LinUCB as LinUCB
+from robandit.policies.linear.per_cell import PerCell as PerCell
 from robandit.policies.p_robust.ape2 import APE2 as APE2
 from robandit.policies.p_robust.mr_ape import MRAPE as MRAPE
 from robandit.policies.p_robust.mr_ucb import MRUCB as MRUCB
