@@ -17,6 +17,7 @@ X = np.random.default_rng(0).normal(size=2000)
 NUMBERS = {
     "delta": [
         lambda d: est.trimming_threshold(X, d),
+        lambda d: est.adaptive_trimmed_mean(X, delta=d),
         lambda d: est.truncated_mean(X, eps=1, u=1, delta=d),
         lambda d: est.median_of_means(X, delta=d),
         lambda d: est.median_of_means_blocks(9, d),
@@ -35,8 +36,17 @@ NUMBERS = {
     ],
     "p": [est.b_p, lambda p: est.p_robust_mean(X, p=p, c=1)],
     "c": [lambda c: est.trimming_threshold(X, 0.1, c=c), lambda c: est.p_robust_mean(X, p=2, c=c)],
-    "u": [lambda u: est.truncated_mean(X, eps=1, u=u, delta=0.1)],
-    "v": [lambda v: est.catoni_mean(X, v=v, delta=0.1), lambda v: est.sample_mean(X, v=v, delta=0.1)],
+    "u": [
+        lambda u: est.truncated_mean(X, eps=1, u=u, delta=0.1),
+        lambda u: est.adaptive_trimmed_mean(X, delta=0.1, eps=1, u=u),
+        lambda u: est.p_robust_mean(X, p=2, c=1, u=u, delta=0.1),
+    ],
+    "v": [
+        lambda v: est.catoni_mean(X, v=v, delta=0.1),
+        lambda v: est.sample_mean(X, v=v, delta=0.1),
+        lambda v: est.median_of_means(X, eps=1, v=v, delta=0.1),
+        lambda v: est.infinite_variance_catoni(X, eps=1, v=v, delta=0.1),
+    ],
     "alpha": [lambda a: est.catoni_root(X, a)],
     "tau0": [lambda t: est.infinite_variance_catoni(X, eps=1, v=1, delta=0.1, tau0=t)],
     "n": [lambda n: est.median_of_means_blocks(n, 0.1), lambda n: est.median_of_means_width(n, eps=1, v=1, delta=0.1)],
@@ -52,6 +62,24 @@ def test_unusual_numbers(name, number):
         with raises(InvalidInput, parameter=name) as caught:
             call(UNUSUAL[number])
         assert len(str(caught.value)) < 250
+
+
+POSITIVE = "a finite number > 0", [0, -1, math.inf, math.nan]
+OUTSIDE = {
+    "delta": ("a probability strictly between 0 and 1", [0, 1, -0.1, 2, math.nan]),
+    "eps": ("a number with 0 < eps <= 1", [0, -0.5, 1.01, math.nan]),
+    "p": ("a finite number > 1 and <= 2", [1, 0.5, 2.1, math.nan]),
+} | dict.fromkeys(("c", "u", "v", "alpha", "tau0"), POSITIVE)
+
+
+@cases("name", OUTSIDE)
+def test_numbers_outside_of_the_rule(name):
+    rule, numbers = OUTSIDE[name]
+    for call in NUMBERS[name]:
+        for number in numbers:
+            with raises(InvalidInput, parameter=name, rule=rule) as caught:
+                call(number)
+            assert repr(number) in str(caught.value)
 
 
 @pytest.mark.parametrize("n", [0, -3, 2.5, 8.0, math.nan, None, 2**63])

@@ -80,60 +80,6 @@ def test_axis(name, axis):
         EVERY[name](X, axis=axis)
 
 
-BAD_PROBABILITIES = [0, 1, -0.1, 2, math.nan, "0.1", True, None]
-BAD_POSITIVE = [0, -1, math.inf, math.nan, "1", True]
-BAD_EPS = [0, -0.5, 1.01, math.nan, "1", True]
-
-
-def rejected(message, call, bad):
-    for value in bad:
-        with pytest.raises(InvalidInput, match=message) as caught:
-            call(value)
-        assert repr(value) in str(caught.value)
-
-
-def test_delta():
-    message = "delta = .* must be a probability strictly between 0 and 1"
-    rejected(message, lambda d: est.trimming_threshold(X, d), BAD_PROBABILITIES)
-    rejected(message, lambda d: est.adaptive_trimmed_mean(X, delta=d), BAD_PROBABILITIES)
-    rejected(message, lambda d: est.truncated_mean(X, eps=1, u=1, delta=d), BAD_PROBABILITIES)
-    rejected(message, lambda d: est.median_of_means(X, delta=d), BAD_PROBABILITIES)
-    rejected(message, lambda d: est.median_of_means_width(9, eps=1, v=1, delta=d), BAD_PROBABILITIES)
-    rejected(message, lambda d: est.catoni_mean(X, v=1, delta=d), BAD_PROBABILITIES)
-    rejected(message, lambda d: est.infinite_variance_catoni(X, eps=1, v=1, delta=d), BAD_PROBABILITIES)
-    rejected(message, lambda d: est.p_robust_mean(X, p=2, c=1, u=1, delta=d), BAD_PROBABILITIES[:-1])
-    rejected(message, lambda d: est.sample_mean(X, v=1, delta=d), BAD_PROBABILITIES[:-1])
-
-
-def test_moments():
-    message = "must be a finite number > 0"
-    rejected("c = .* " + message, lambda c: est.trimming_threshold(X, 0.1, c=c), BAD_POSITIVE)
-    rejected("u = .* " + message, lambda u: est.adaptive_trimmed_mean(X, delta=0.1, eps=1, u=u), BAD_POSITIVE)
-    rejected("u = .* " + message, lambda u: est.truncated_mean(X, eps=1, u=u, delta=0.1), BAD_POSITIVE)
-    rejected("v = .* " + message, lambda v: est.median_of_means(X, eps=1, v=v, delta=0.1), BAD_POSITIVE)
-    rejected("v = .* " + message, lambda v: est.catoni_mean(X, v=v, delta=0.1), BAD_POSITIVE)
-    rejected("alpha = .* " + message, lambda a: est.catoni_root(X, a), BAD_POSITIVE)
-    rejected("v = .* " + message, lambda v: est.infinite_variance_catoni(X, eps=1, v=v, delta=0.1), BAD_POSITIVE)
-    rejected(
-        "tau0 = .* " + message, lambda t: est.infinite_variance_catoni(X, eps=1, v=1, delta=0.1, tau0=t), BAD_POSITIVE
-    )
-    rejected("c = .* " + message, lambda c: est.p_robust_mean(X, p=2, c=c), BAD_POSITIVE)
-    rejected("u = .* " + message, lambda u: est.p_robust_mean(X, p=2, c=1, u=u, delta=0.1), BAD_POSITIVE)
-    rejected("v = .* " + message, lambda v: est.sample_mean(X, v=v, delta=0.1), BAD_POSITIVE)
-
-
-def test_orders():
-    message = "eps = .* must be a number with 0 < eps <= 1"
-    rejected(message, lambda e: est.adaptive_trimmed_mean(X, delta=0.1, eps=e, u=1), BAD_EPS)
-    rejected(message, lambda e: est.truncated_mean(X, eps=e, u=1, delta=0.1), BAD_EPS)
-    rejected(message, lambda e: est.median_of_means(X, eps=e, v=1, delta=0.1), BAD_EPS)
-    rejected(message, lambda e: est.infinite_variance_catoni(X, eps=e, v=1, delta=0.1), BAD_EPS)
-    rejected("p = .* must be a finite number > 1 and <= 2", est.b_p, [1, 0.5, 2.1, math.nan, "2", True])
-    rejected(
-        "p = .* must be a finite number > 1 and <= 2", lambda p: est.p_robust_mean(X, p=p, c=1), [1, 2.1, math.nan]
-    )
-
-
 def test_choices():
     with raises(InvalidInput, parameter="bonus", rule="one of 'paper', 'tight', 'likelihood'"):
         est.adaptive_trimmed_mean(X, delta=0.1, bonus="wide")
@@ -141,11 +87,9 @@ def test_choices():
         est.adaptive_trimmed_mean(X, delta=0.1, center="mean")
     with raises(InvalidInput, parameter="bonus", rule="one of 'paper', 'tight'"):
         est.catoni_mean(X, v=1, delta=0.1, bonus="likelihood")
-    rejected(
-        "seed = .* must be an integer >= 0, or None",
-        lambda s: est.adaptive_trimmed_mean(X, delta=0.1, seed=s),
-        [-1, 1.5, "1", True],
-    )
+    for seed in (-1, 1.5, "1", True):
+        with raises(InvalidInput, parameter="seed", rule="an integer >= 0, or None"):
+            est.adaptive_trimmed_mean(X, delta=0.1, seed=seed)
 
 
 @pytest.mark.parametrize("threshold", [-1.0, math.nan, [1.0, -2.0]])
