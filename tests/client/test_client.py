@@ -139,6 +139,16 @@ def test_metrics_and_guardrails(client, server, name):
         provider.reward(provider.decide(), 1.0, metrics={"eror": 1})
 
 
+def test_failures_have_metrics(client, name):
+    provider = client.create(name, ["a", "b"], minimize=True, deadline=30.0, guardrails=RAILS)
+    for _ in range(4):
+        decision = provider.decide(arm="b")
+        assert provider.fail(decision, metrics={"error": 1}).value == 30.0
+    assert provider.show()["arms"][1]["state"] == "paused"
+    with pytest.raises(errors.InvalidInput, match="metric"):
+        provider.fail(decision, metrics={"error": "1"})
+
+
 def test_amounts(client, server, name):
     provider = client.create(name, ["a", "b"])
     decision = provider.decide()

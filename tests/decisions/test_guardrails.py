@@ -89,6 +89,19 @@ def test_metrics_are_stored_and_repeats_must_be_the_same():
         experiment.reward(experiment.decide().event.id, 1.0, {"eror": 1})
 
 
+def test_failures_have_metrics():
+    journal = Journal(guardrails=[ERROR], minimize=True, deadline=10.0, policy="AdaKLUCB()")
+    experiment = journal.experiment
+    for _ in range(5):
+        id = experiment.decide(arm="b").event.id
+        made = experiment.fail(id, {"error": True})
+        assert experiment.fail(id, {"error": 1}).event == made.event
+        with raises(Conflict, parameter="metrics"):
+            experiment.fail(id)
+    assert experiment.bandit.states["b"] == "paused"
+    same_after_a_restart(journal)
+
+
 # --- amounts ----------------------------------------------------------------------------------------------------------
 
 

@@ -97,6 +97,16 @@ def test_an_arm_that_breaks_a_guardrail_is_paused_with_the_reason(local):
     assert [arm["state"] for arm in local.call("GET", P).json["arms"]] == ["paused", "active"]
 
 
+def test_failures_have_metrics(local):
+    body = {"arms": ["a", "b"], "minimize": True, "deadline": 30, "guardrails": GUARDED["guardrails"]}
+    assert local.call("PUT", "/v1/experiments/d", body).status == 201
+    for _ in range(4):
+        id = local.call("POST", "/v1/experiments/d/decisions", {"arm": "b"}).json["id"]
+        failed = local.call("POST", "/v1/experiments/d/failures", {"id": id, "metrics": {"error": 1}})
+        assert (failed.status, failed.json["metrics"]) == (200, {"error": 1.0})
+    assert local.call("GET", "/v1/experiments/d").json["arms"][1]["state"] == "paused"
+
+
 def test_a_batch_may_pause_an_arm(local):
     items = [{"id": decide(local, arm="b"), "value": 1, "metrics": {"error": 1}} for _ in range(5)]
     made = local.call("POST", f"{P}/rewards/batch", {"items": items}).json["items"]

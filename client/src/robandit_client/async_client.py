@@ -184,9 +184,9 @@ class AsyncExperiment(BaseExperiment):
         """Send the reward of a decision, or of an id. See `Experiment.reward`."""
         return await self._core.reward(self.name, decision, value, metrics, final, part)
 
-    async def fail(self, decision: Decision | str) -> Reward | None:
+    async def fail(self, decision: Decision | str, *, metrics: Mapping[str, float] | None = None) -> Reward | None:
         """Report that a decision, or the one with an id, failed. See `Experiment.fail`."""
-        return await self._core.fail(self.name, decision)
+        return await self._core.fail(self.name, decision, metrics)
 
     async def reward_many(
         self, pairs: Iterable[tuple[Decision | str, float] | tuple[Decision | str, float, Mapping[str, float] | None]]

@@ -319,13 +319,15 @@ class Experiment(BaseExperiment):
         """
         return finished(self._core.reward(self.name, decision, value, metrics, final, part))
 
-    def fail(self, decision: Decision | str) -> Reward | None:
+    def fail(self, decision: Decision | str, *, metrics: Mapping[str, float] | None = None) -> Reward | None:
         """Report that a decision, or the one with an id, failed. The experiment needs a ``deadline``, and has the cost.
+
+        ``metrics`` are those of `reward`, such as ``{"error": 1}``.
 
         The same again changes nothing. If the service is away, nothing is kept, and the result is None: the decision times out
         after the deadline, at the same cost.
         """
-        return finished(self._core.fail(self.name, decision))
+        return finished(self._core.fail(self.name, decision, metrics))
 
     def reward_many(
         self, pairs: Iterable[tuple[Decision | str, float] | tuple[Decision | str, float, Mapping[str, float] | None]]

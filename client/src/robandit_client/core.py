@@ -229,14 +229,15 @@ class Core:
                 raise
         return self._kept(report, None)
 
-    async def fail(self, name: str, decision: Decision | str) -> Reward | None:
+    async def fail(self, name: str, decision: Decision | str, metrics: Any = None) -> Reward | None:
         """Report a failure. Keep nothing: if the service does not learn of it, the decision times out at the same cost."""
-        id = _decision_id(name, decision)
+        id, checked = _decision_id(name, decision), checked_metrics(metrics)
+        body = {"id": checked_id(id)} if checked is None else {"id": checked_id(id), "metrics": checked}
         if self.outbox.get((name, id, True)) is not None or not self.availability.may_try(name):
             return None
         read = partial(failure_of, experiment=name, id=id)
         try:
-            return await self._call("POST", name, "failures", encoded({"id": checked_id(id)}), read)
+            return await self._call("POST", name, "failures", encoded(body), read)
         except AWAY:
             return None
 

@@ -272,16 +272,17 @@ class LiveExperiment:
                 return _same_reward(earlier, id, checked, extra.get("metrics"))
         return self._record_late(id, id, extra | {"value": checked})
 
-    def fail(self, id: str) -> MadeEvent:
+    def fail(self, id: str, metrics: dict[str, float] | None = None) -> MadeEvent:
         """Learn that a decision failed. The same failure again changes nothing, nor does one after the time-out."""
         cost = self.settings.expiry
         if self.settings.deadline is None or cost is None:
             text = f"experiment {self.name!r} has no deadline, which gives a failure its cost"
             raise Conflict(f"{text}: send a reward, or create an experiment with a deadline", parameter="id")
+        extra = self.bandit.measured(metrics)
         decision = self._open_decision(id)
         if decision is not None:
             if not self._is_too_late(decision.time):
-                facts: dict[str, Any] = {"value": cost, "failed": True, "arm": decision.arm, "decided": decision.time}
+                facts = extra | {"value": cost, "failed": True, "arm": decision.arm, "decided": decision.time}
                 return self._record(id, events.Rewarded(**facts, propensity=_known(decision.propensity)))
             self._expire(id, decision)
         for kind in (events.Rewarded, events.Expired, events.Late):
@@ -290,8 +291,10 @@ class LiveExperiment:
                 if kind is events.Rewarded and not earlier.payload.failed:
                     text = f"decision {formatted(id)} has the reward {earlier.payload.value!r}"
                     raise Conflict(f"{text}: it cannot fail any more", parameter="id")
+                if kind is events.Rewarded:
+                    return _same_reward(earlier, id, earlier.payload.value, extra.get("metrics"))
                 return earlier
-        return self._record_late(id, id, {"value": cost})
+        return self._record_late(id, id, extra | {"value": cost})
 
     def add(self, id: str, value: Any, part: Any) -> MadeEvent:
         """Add an amount to the reward of an open decision. The same amount again under the same name changes nothing.

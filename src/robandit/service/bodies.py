@@ -228,18 +228,21 @@ class NewDecision(Request):
     ] = None
 
 
+NewMetrics = Annotated[
+    dict[str, bool | Value] | None,
+    Meta(
+        description='Other numbers of the outcome, such as {"error": 0, "latency_ms": 180}, by the names in the settings. A '
+        "guardrail does not count a decision without its metric."
+    ),
+]
+
+
 class NewReward(Request):
     """The reward of a decision."""
 
     id: Annotated[Id, Meta(description="The id of the decision.")]
     value: Annotated[Value, Meta(description="A number from -1e150 to 1e150 that is 0 or at least 1e-130 in size.")]
-    metrics: Annotated[
-        dict[str, bool | Value] | None,
-        Meta(
-            description='Other numbers of the outcome, such as {"error": 0, "latency_ms": 180}, by the names in the settings. A '
-            "guardrail does not count a reward without its metric."
-        ),
-    ] = None
+    metrics: NewMetrics = None
     final: Annotated[
         bool,
         Meta(
@@ -256,6 +259,7 @@ class NewFailure(Request):
     """A decision that failed."""
 
     id: Annotated[Id, Meta(description="The id of the decision.")]
+    metrics: NewMetrics = None
 
 
 class NewFailures(Request):

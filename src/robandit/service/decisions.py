@@ -254,13 +254,14 @@ class _Rewarding:
 class _Failing:
     """A failure in a request."""
 
-    __slots__ = ("ids",)
+    __slots__ = ("_given", "ids")
 
     def __init__(self, body: Any) -> None:
-        self.ids = (_failure(body).id,)
+        self._given = _failure(body)
+        self.ids = (self._given.id,)
 
     def learn(self, experiment: LiveExperiment) -> MadeEvent:
-        return experiment.fail(self.ids[0])
+        return experiment.fail(self._given.id, self._given.metrics)
 
 
 _ANYTHING = _Asking(bodies.NewDecision())
