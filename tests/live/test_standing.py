@@ -93,6 +93,15 @@ def test_without_a_cap_only_chances_are_given():
     assert standing.leader.sentence.endswith("(this describes 1,200 kept costs, and is no test).")
 
 
+def test_arms_that_are_chosen_by_features_are_not_claimed_to_differ():
+    features = {"region": rb.Category(["eu", "us"])}
+    assert_invalid(lambda: rb.Bandit(["a", "b"], cap=1.0, features=features), "cap", "left out with features")
+    bandit = rb.Bandit(["a", "b"], floor=0.1, features=features, compile="never")
+    for k in range(10):
+        bandit.update("ab"[k % 2], float(k), context={"region": "eu"})
+    assert "Arms were chosen by features" in bandit.leader().sentence
+
+
 def test_chances_sum_to_one_and_ties_share():
     standing = filled(arms="abc", ratio=0.99).standing()
     assert sum(each.chance for each in standing.arms) == pytest.approx(1.0)

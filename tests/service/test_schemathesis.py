@@ -75,8 +75,8 @@ def fit(case, ids):
             body["on_expiry"] = abs(body["on_expiry"])
     if body.get("fallback") is not None and body.get("arms"):
         body["fallback"] = chance.choice(body["arms"])
-    if body.get("objective") is not None:
-        body["objective"] = "within:2.0"  # objectives, too
+    if body.get("objective") is not None:  # objectives, too
+        body["objective"] = "within:2.0" if body.get("cap") is None else "mean"
     if body.get("floor") is not None:
         body["floor"] = min(body["floor"], 0.5)
     if body.get("control") is not None and body.get("arms"):

@@ -4,7 +4,7 @@ Two kinds of evidence are kept apart. The one on means is about capped rewards (
 pairs: the k-th reward of one arm against the k-th of another, ties left out, is a coin that is fair if neither arm wins more often
 (`robandit.anytime.bernoulli`). Rewards enter in the order of the decisions of their arm (`robandit.anytime.prefix`).
 
-An arm takes 18 kB, and its rewards that wait for an older decision take up to about 2 MB (10,000 of them).
+An arm takes 18 kB, and its rewards that wait for an older decision take up to 1.2 MB (10,000 of them).
 """
 
 from __future__ import annotations

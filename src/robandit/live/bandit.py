@@ -248,6 +248,8 @@ class Bandit:
                 raise validation.invalid(
                     "sticky_for", sticky_for, "left out with features", hint="leave out one of them"
                 )
+            if cap is not None:
+                raise validation.invalid("cap", cap, "left out with features", hint="the best arm depends on them")
             policy = for_columns(policy, len(contexts.encoder.columns))
         rails = tuple(guardrails or ())
         measured = checked_metrics(metrics, rails)

@@ -28,6 +28,7 @@ from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.study import Mean, trimmed
 from robandit.diagnostics.words import words
 from robandit.drift.alarm import Alarm
+from robandit.drift.watch import KEPT
 from robandit.errors import formatted
 from robandit.evaluation.cells import cell_mean
 from robandit.kernel.types import Floats
@@ -135,6 +136,9 @@ def standing(
         statement = withdrawn or claims.on_means(isinstance(policy, Floor))
         pairs = withdrawn or claims.on_pairs()
     leader = _leader(kept, active, chances, minimize, aim, statement)
+    if policy.contextual and leader.arm is not None:
+        text = f"{leader.sentence} Arms were chosen by features, so these are rewards of different kinds of decisions."
+        leader = leader._replace(sentence=text)
     return Standing(
         arms=arms, leader=leader, statement=statement, pairs=pairs, minimize=minimize, cap=evidence and evidence.cap
     )
@@ -200,11 +204,8 @@ def _leader(
     if unknown:
         text += f" {listed(unknown)} {_has(unknown)} too few {kind.many} to compare."
     if statement is not None:
-        text += (
-            f" {statement.sentence[0].upper()}{statement.sentence[1:]}."
-            if not statement.shown
-            else f" {statement.sentence}."
-        )
+        said = statement.sentence
+        text += f" {said}." if statement.shown else f" {said[0].upper()}{said[1:]}."  # a claim begins with a name
     return Leader(kept[first].arm, chances[first], text)
 
 
@@ -213,12 +214,11 @@ def _has(names: Sequence[str]) -> str:
 
 
 def _withdrawn(active: Sequence[Any], alarms: Sequence[Alarm]) -> Statement | None:
-    alarm = next((alarm for alarm in reversed(alarms) if alarm.arm in active), None)
-    return (
-        None
-        if alarm is None
-        else Statement(False, None, f"withdrawn, since {alarm}: begin anew to compare what is true now")
-    )
+    unknown = alarms[-1] if len(alarms) >= KEPT else None  # older alarms are forgotten
+    alarm = next((alarm for alarm in reversed(alarms) if alarm.arm in active), unknown)
+    if alarm is None:
+        return None
+    return Statement(False, None, f"withdrawn, since {alarm}: begin anew to compare what is true now")
 
 
 def _name(arm: Any) -> str:

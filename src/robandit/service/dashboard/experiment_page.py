@@ -247,7 +247,8 @@ def _means_note(study: ExperimentStudy | None) -> str:
     return (
         f'<p class="note">Trimmed means with 95 % limits, from a sample of at most {SIZE:,} rewards of each arm, at '
         f"{counted(study.rewards, 'reward')}. A side on which the rewards are "
-        "skewed has no limit. They are of all rewards since the start or the last reset, also if an arm has changed since.</p>"
+        "skewed has no limit. They are of all rewards since the start or the last reset, also if an arm has changed since. "
+        "The chance to be best describes the same sample, and is no test.</p>"
     )
 
 
