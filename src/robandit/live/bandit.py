@@ -1057,7 +1057,7 @@ class Bandit:
         >>> [row["pulls"] for row in bandit.estimates()]
         [1, 1]
         """
-        if self._deadline is not None and self._deadline.overdue(self._now()) is not None:
+        if self._deadline is not None and self._deadline.oldest < self._now() - self._deadline.limit:
             with self._guard.exclusive():
                 warned = self._timed_out()
             _warn(warned)
@@ -1197,7 +1197,9 @@ class Bandit:
     def _decide(self, among: Iterable[Arm] | None) -> Decision:
         if self._max_open is not None:
             self._check_room()
-        now = self._now()
+        now = self._clock()
+        if type(now) is not float or not -inf < now < inf:
+            now = _checked_time(now)
         i = self._choose(among)
         engine = self._engine
         if engine.rule != RULE:

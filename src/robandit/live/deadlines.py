@@ -58,7 +58,8 @@ class Deadline:
         self.late: dict[DecisionId, None] = {}
         """The newest decisions that timed out. Not saved: a program that starts again waits for nothing."""
         self._warned = False
-        self._oldest = math.inf  # no open decision is older
+        self.oldest = math.inf
+        """A time before which no open decision was made."""
         self._use(new_waits(arms, limit))
 
     def _use(self, waits: Any) -> None:
@@ -88,8 +89,8 @@ class Deadline:
         if not BEGIN.fast()(*self._args, arm, time):
             waits = self.waits
             self._use(waits._replace(times=np.hstack([waits.times, np.zeros_like(waits.times)])))
-        if time < self._oldest:
-            self._oldest = time
+        if time < self.oldest:
+            self.oldest = time
 
     def closed(self, arm: int, time: float) -> None:
         """Close an open decision from which nothing is learned."""
@@ -105,17 +106,17 @@ class Deadline:
 
     def none_before(self, time: float) -> bool:
         """Return whether no open decision was made before a time. Faster than to look for them."""
-        return self.overdue(time + self.limit) is None and self._oldest >= time
+        return self.overdue(time + self.limit) is None and self.oldest >= time
 
     def overdue(self, now: float) -> float | None:
         """Return the time before which decisions were made that are open for longer than the deadline; None if there are none."""
         before = now - self.limit
-        if self._oldest < before:  # it may be closed
+        if self.oldest < before:  # it may be closed
             opened = self.waits.opened
-            self._oldest = min(
+            self.oldest = min(
                 (float(row[0]) for row, n in zip(self.waits.times, opened, strict=True) if n), default=math.inf
             )
-        return before if self._oldest < before else None
+        return before if self.oldest < before else None
 
     def timed_out(self, id: DecisionId) -> None:
         """Remember a decision whose late outcome is to be ignored."""
