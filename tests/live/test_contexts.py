@@ -250,3 +250,20 @@ def test_a_damaged_file_is_refused(tmp_path):
         path.write_bytes(bandit.to_bytes()[: HEADER - 32] + hashlib.sha256(payload).digest() + payload)
         with raises(CorruptFile):
             rb.Bandit.load(path)
+
+
+@pytest.mark.parametrize(("minimize", "sign", "warns"), [(False, 1.0, True), (True, -1.0, True), (True, 1.0, False)])
+def test_a_calm_leader_against_an_arm_with_rare_large_rewards_is_warned_of(minimize, sign, warns):
+    """The negative control: rare large costs, which AdaClip may clip."""
+    bandit = made(features={"f": rb.Category(["x"])}, minimize=minimize)
+    rng = np.random.default_rng(5)
+    for reward in (0.1, 0.3, 0.2, 3.0, 0.4):
+        bandit.update("b", sign * reward, context={"f": "x"})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(600):
+            bandit.update("a", sign * (1.0 + 0.1 * float(rng.standard_normal())), context={"f": "x"})
+    found = [each for each in caught if issubclass(each.category, rb.errors.AssumptionWarning)]
+    assert len(found) == warns
+    if warns:
+        assert "LinStudentTS" in str(found[0].message)

@@ -21,6 +21,7 @@ import numpy as np
 from robandit import validation
 from robandit.anytime.evidence import Evidence, checked_cap
 from robandit.diagnostics.diagnosis import Diagnosis, KeptRewards, diagnose, drift_warning_text, warning_text
+from robandit.diagnostics.gains import gains_text
 from robandit.drift.alarm import Alarm
 from robandit.drift.watch import Watch
 from robandit.errors import (
@@ -1014,6 +1015,11 @@ class Bandit:
             if found is not None:
                 kept = self._record.settled().kept(self._arms, self._states, self._received())
                 text = warning_text(self._policy, kept, self._arms[i], *found, self._minimize)
+                warned.append((AssumptionWarning, text))
+            elif self._policy.clips_gains and (
+                hidden := self._record.hidden_gains(i, serving, minimize=self._minimize)
+            ):
+                text = gains_text(self._policy.name, self._arms[i], self._arms[hidden[0]], self._minimize)
                 warned.append((AssumptionWarning, text))
         return warned
 

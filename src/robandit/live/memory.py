@@ -29,6 +29,7 @@ import numpy as np
 from robandit.diagnostics.assumption import Nonpositivity, judge
 from robandit.diagnostics.costs import sign_question
 from robandit.diagnostics.diagnosis import KeptRewards, leading_arm
+from robandit.diagnostics.gains import hides_gains
 from robandit.diagnostics.profile import Profile
 from robandit.drift.alarm import Alarm
 from robandit.drift.watch import SavedWatch, Watch
@@ -153,6 +154,15 @@ class Memory:
         verdict = judge(np.array(self.samples[arm]), assumption.point, level, minimize)
         self.warned = not verdict
         return None if verdict else (verdict,)
+
+    def hidden_gains(self, leader: int, received: Sequence[int], *, minimize: bool) -> tuple[int] | None:
+        """Return an arm that may hide its mean in rare large rewards (`hides_gains`), after a fold of the leading arm, once."""
+        if self.warned or leader != leading_arm(received):
+            return None
+        seen = [np.array(sample + fresh) for sample, fresh in zip(self.samples, self.fresh, strict=True)]
+        found = hides_gains([-values if minimize else values for values in seen], leader)
+        self.warned = found is not None
+        return None if found is None else (found,)
 
     def save(self) -> SavedMemory:
         """Return the memory as plain data."""

@@ -73,6 +73,8 @@ class Policy:
     """Whether it learns from the features x of decisions (:mod:`robandit.policies.linear`)."""
     switches: ClassVar[bool] = False
     """Whether the state must change its form for another x, as ``full`` then says."""
+    clips_gains: ClassVar[bool] = False
+    """Whether rare large rewards are clipped, so that a live bandit warns if the mean of an arm may come from them."""
     weighted: ClassVar[bool] = False
     """Whether updates are weighted by the probability of the decision. A reward without a decision is then rejected."""
     uses_rewards: ClassVar[bool] = True

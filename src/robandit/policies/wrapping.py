@@ -83,6 +83,7 @@ class Wrapping:
     chance: ClassVar[Any] = _inner("chance")
     contextual: ClassVar[Any] = _inner("contextual")
     switches: ClassVar[Any] = _inner("switches")
+    clips_gains: ClassVar[Any] = _inner("clips_gains")
     notices: ClassVar[Any] = property(lambda self: notices_changes(self.of))
 
     @property

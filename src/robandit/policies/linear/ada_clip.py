@@ -16,6 +16,7 @@ class AdaClip(Linear):
 
     row_length = clipped.COLUMNS
     first = 2.0
+    clips_gains: ClassVar[bool] = True
     shares: ClassVar[tuple[float, float]]
     """The shares of the variances of slopes and level that the width keeps when an arm has many rewards."""
 
