@@ -5,7 +5,6 @@ What counts as a break is decided by the e-process of `robandit.anytime.bernoull
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from functools import partial
@@ -142,8 +141,3 @@ def checked_values(given: object, names: tuple[str, ...], guardrails: Iterable[G
             rule, hint = "from 0 to 1, because its guardrail limits its mean", "limit other numbers by a quantile"
             raise validation.invalid(f"metrics[{rail.metric!r}]", checked[rail.metric], rule, hint=hint)
     return checked
-
-
-def threshold(rail: Guardrail, arms: int) -> float:
-    """Return the value of the log e-process at which one of several arms breaks a guardrail."""
-    return math.log(arms / rail.alpha)

@@ -9,6 +9,7 @@ A break is a fact of the state. That the arm is paused is an event of its own, s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ import msgspec
 
 from robandit.anytime.prefix import ResolvedPrefix
 from robandit.live.arms import ACTIVE, State
-from robandit.live.guardrails import Broken, Guardrail, checked_values, threshold
+from robandit.live.guardrails import Broken, Guardrail, checked_values
 from robandit.live.open_decisions import DecisionId
 
 
@@ -37,9 +38,7 @@ class Outcomes:
 
     def __init__(self, names: tuple[str, ...], guardrails: tuple[Guardrail, ...], arms: int) -> None:
         """Start without outcomes."""
-        from robandit.anytime.bernoulli import (
-            log_e_value,  # SciPy takes a tenth of a second, at a time that is expected
-        )
+        from robandit.anytime.bernoulli import log_e_value  # SciPy takes a tenth of a second
 
         self._log_e_value = log_e_value
         self.names = names
@@ -101,7 +100,7 @@ class Outcomes:
                     continue
                 rail = self.guardrails[place]
                 log_e = self._log_e_value(total, count, rail.limit)
-                if log_e >= threshold(rail, len(self.seen)):
+                if log_e >= math.log(len(self.seen) / rail.alpha):
                     self.broken[arm] = Broken(rail, total / count, count, log_e)
 
     def due(self, states: Sequence[State]) -> tuple[int, Broken, bool] | None:

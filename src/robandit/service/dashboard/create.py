@@ -65,7 +65,7 @@ _OPTIONAL = {
     "metrics": ("Metrics", "Other numbers that rewards come with, such as: error, latency_ms. Empty: none", ""),
     "guardrails": (
         "Guardrails",
-        "An arm that breaks one is paused, such as: error = 0.05, latency_ms p95 = 2000. Empty: none",
+        'An arm that breaks one is paused. JSON, such as [{"metric": "error", "at_most": 0.05}]. Empty: none',
         "",
     ),
     "fallback": (
@@ -124,31 +124,20 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def _guardrails(text: str) -> list[dict[str, Any]]:
-    """Return the guardrails in a text such as ``error = 0.05, latency_ms p95 = 2000``. What cannot be read stays a text."""
-    found = []
-    for part in text.split(","):
-        metric, _, limit = part.rpartition("=")
-        name, _, percent = metric.strip().rpartition(" p")
-        quantile = _number(percent) if name else None
-        rail = {"metric": (name or metric).strip(), "at_most": _number(limit.strip())}
-        found.append(rail if quantile is None else rail | {"quantile": _hundredth(quantile)})
-    return found
-
-
-def _hundredth(percent: Any) -> Any:
-    return round(percent / 100.0, 12) if isinstance(percent, int | float) else percent
+def _json(text: str) -> Any:
+    """Return the value of JSON. What cannot be read stays a text."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
 
 
 def _number(text: str) -> Any:
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return text
+    value = _json(text)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else text
 
 
-_READERS = {"control": _shares, "metrics": _names, "guardrails": _guardrails}
+_READERS = {"control": _shares, "metrics": _names, "guardrails": _json}
 
 
 def _form(visit: Visit, given: dict[str, str], problem: Problem | None) -> Answer:
