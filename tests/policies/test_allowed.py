@@ -359,7 +359,7 @@ def test_an_added_arm_is_one_that_was_paused_from_the_start(policy, arms):
     for step in range(2 * steps):
         if step == steps:
             late = Plain(policy, arms + 1, state=policy.extended(late.s))
-            if policy.label in ("epsilon-greedy", "Uniform"):  # a random arm that is not allowed is drawn again
+            if policy.label in ("epsilon-greedy", "epsilon-greedy ridge", "Uniform"):  # a random arm that is not allowed is drawn again
                 late.s.rng[:] = early.s.rng
             for live in (late, early):
                 policy.resumed(live.s, arms)
