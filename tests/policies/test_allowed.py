@@ -342,6 +342,7 @@ def test_before_the_first_pull_an_added_arm_was_always_there(policy, arms):
 
 
 # Earlier numbers of arms have lasting effects: on AdaTINF's costs, on uniINF's scale, and on which pulls ForceMoM forced.
+DRAWS_AGAIN = ("epsilon-greedy", "epsilon-greedy ridge", "Uniform")  # a random arm that is not allowed is drawn again
 DEPENDS_ON_HISTORY = ("AdaTINF", "Ada2TINF", "uniINF", "ForceMoM")
 
 
@@ -359,7 +360,7 @@ def test_an_added_arm_is_one_that_was_paused_from_the_start(policy, arms):
     for step in range(2 * steps):
         if step == steps:
             late = Plain(policy, arms + 1, state=policy.extended(late.s))
-            if policy.label in ("epsilon-greedy", "epsilon-greedy ridge", "Uniform"):  # a random arm that is not allowed is drawn again
+            if policy.label in DRAWS_AGAIN:
                 late.s.rng[:] = early.s.rng
             for live in (late, early):
                 policy.resumed(live.s, arms)
