@@ -8,7 +8,7 @@ import pytest
 
 import robandit as rb
 from helpers.invalid import raises
-from robandit.errors import InvalidInput
+from robandit.errors import InvalidInput, NotApplicable
 from robandit.laws import Gaussian, LogNormal, Pareto
 from robandit.problems import Problem, contextual, linear
 from robandit.suites import contextual as suite
@@ -131,6 +131,12 @@ def test_problems_survive_json_and_copies(problem):
 def test_wrong_problems_are_refused(call, parameter):
     with raises(InvalidInput, parameter=parameter):
         call()
+
+
+def test_other_objectives_are_refused():
+    for objective in ("p90", "within:1.0"):
+        with raises(NotApplicable):
+            rb.simulate(rb.LinUCB(), TABLE, 10, 1, objective=objective, delay=3)
 
 
 def test_the_suite():

@@ -15,6 +15,7 @@ from robandit.kernel.types import Floats, UInts
 from robandit.laws import Bernoulli, Law, LawTable
 from robandit.objectives import Objective, objective_from
 from robandit.problems.changing import Changing
+from robandit.problems.contextual import Contextual
 from robandit.problems.delayed import Delayed
 from robandit.problems.problem import Problem
 from robandit.problems.replays import InOrder, Logged
@@ -115,6 +116,8 @@ def with_objective(problem: Problem, objective: str) -> Problem:
         raise invalid("problem", problem, "a problem whose objective is the mean", owner="with_objective")
     if isinstance(problem, Delayed):
         return Delayed(with_objective(problem.problem, objective), problem.delay)
+    if isinstance(problem, Contextual):
+        raise NotApplicable("a problem with contexts has the objective mean: regret is against the best mean at each x")
     if chosen.q is not None:
         if isinstance(problem, InOrder):
             raise NotApplicable(f"a table in order has no {chosen.text}: its regret is a sum of rewards; draw from it")
