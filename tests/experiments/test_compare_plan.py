@@ -37,7 +37,6 @@ def test_a_first_look_has_a_policy_of_every_family_that_plays_the_default_proble
 
     playing = {family(cell.policy) for cell in compared([], None, EVERY).cells}
     assert {family(cell.policy) for cell in compared([], None, []).cells} == playing - {"quantile"}  # another objective
-    assert "resampling" not in playing
 
 
 def test_every_policy_that_learns_is_compared_on_request():

@@ -25,7 +25,6 @@ MORE = [
     rb.RUCBMoM(g="corollary"),
     rb.APE2(eps=1.0, perturbation="pareto"),
     rb.EpsilonGreedy(epsilon=0.0),
-    rb.ClippedSGDUCB(groups=3, batch=2, smoothing=0.0),
     rb.KLinfUCB(batch=0.5),
     rb.RobustUCB(common_threshold=True),
 ]
@@ -40,7 +39,7 @@ MASKED = [policy for policy in POLICIES if policy.respects_allowed]
 DETERMINISTIC = [
     policy for policy in MASKED if not policy.facts.random or policy == ready(rb.EpsilonGreedy(epsilon=0.0))
 ]
-SLOW = ("RMM-UCB", "KLinf-UCB", "MARS")
+SLOW = ("KLinf-UCB",)
 EXPLORING = [ready(policy) for policy in (rb.AdaRUCB(), rb.KurtosisUCB(), rb.RUCBTEA(f="corollary"))]  # in short runs
 each = pytest.mark.parametrize
 
@@ -396,7 +395,7 @@ def test_the_others_play_on_with_an_added_arm(policy):
 
 def test_a_state_that_has_grown_keeps_its_rewards():
     """Room differs between arms; the new arm gets the stretch after all others, and can grow too."""
-    policy = ready(rb.RMMUCB())
+    policy = ready(rb.DirichletSampling())
     live = run(policy, 2)
     for j in range(200):
         live.tell(0, float(j))

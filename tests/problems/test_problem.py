@@ -28,7 +28,6 @@ from robandit.laws import (
     ZeroInflated,
 )
 from robandit.policies import (
-    MARS,
     RUCBLT,
     UCB1,
     UCBV,
@@ -214,7 +213,7 @@ SHARED = [
 ]
 
 
-ASSUMING = (AdaRUCB(), AdaKLProved(), AdaKLUCB(), UCB1(), NormalUCB(), MARS())
+ASSUMING = (AdaRUCB(), AdaKLProved(), AdaKLUCB(), UCB1(), NormalUCB())
 
 
 def numbers_of(problem: Problem) -> dict[str, Any]:

@@ -1,1 +1,0 @@
-"""Upper confidence bounds from random signs: RMM-UCB and MARS."""
