@@ -154,7 +154,7 @@ def test_long_lives(policy):
         journal = Journal(policy=policy, **options)
         check(journal, take(journal, first + steps)[-4:])
         found |= {event.kind for event in journal.events}
-    found.add("arm_alarmed")  # which is rare: see test_guardrails.py
+    found |= {"arm_alarmed", "scaled"}  # which are rare: see test_guardrails.py and test_contexts.py
     unknown = {"upgraded"} if journal.experiment.bandit._accepts_updates else {"upgraded", "allocated", "observed"}
     assert policy in SLOW or found == set(KINDS.values()) - unknown
 
@@ -246,6 +246,8 @@ def test_payloads_of_all_kinds_survive_storing():
         events.Decided(arm="é", mark=1.0),
         events.Decided(arm="a", mark=0.1, propensity=0.1, own="x-1", asked=(("a", "b"), None), among=("a", "b")),
         events.Decided(arm="a", mark=1.0, propensity="unknown", asked=(), given=True, context=raw),
+        events.Decided(arm="a", mark=1.0, x=(1.0, -0.0, 5e-324), asked_x=((1.0, 2.0, 0.1),), unscaled=(0.1, None)),
+        events.Scaled(feature="é", center=-0.1, scale=1e-9),
         events.Rewarded(value=5e-324, arm="a", decided=1.5),
         events.Rewarded(value=-0.0, arm="a", decided=1.5, propensity="unknown"),
         events.Rewarded(value=3.0, arm="a", decided=1.5, metrics={"error": 1.0}, amount=-0.5),

@@ -33,6 +33,7 @@ COLUMNS = [
     "part",
     "metrics",
     "failed",
+    "x",
 ]
 
 
@@ -81,7 +82,7 @@ def from_csv(body):
             return int(text)
         if name in ("learned", "repeat", "failed"):
             return {"true": True, "false": False}[text]
-        if name in ("context", "metrics"):
+        if name in ("context", "metrics", "x"):
             return json.loads(text)
         return text if name in ("arm", "unit", "part") else float(text)
 
@@ -93,7 +94,7 @@ def from_csv(body):
 def from_parquet(body):
     frame = pl.read_parquet(io.BytesIO(body))
     assert frame.columns == COLUMNS
-    texts = ("context", "metrics")
+    texts = ("context", "metrics", "x")
     return [
         row | {name: None if row[name] is None else json.loads(row[name]) for name in texts} for row in frame.to_dicts()
     ]

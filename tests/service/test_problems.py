@@ -101,6 +101,12 @@ def no_arm(local):
     return local.call("POST", "/v1/experiments/no-arm/decisions")
 
 
+def no_allocation(local):
+    settings = {"arms": ["a"], "features": {"size": {"type": "number"}}}
+    local.call("PUT", "/v1/experiments/no-allocation", settings)
+    return local.call("GET", "/v1/experiments/no-allocation/allocation")
+
+
 def observed(change, *before):
     """Send a decision of an edge that is changed, after others."""
 
@@ -148,6 +154,7 @@ PROVOKED = {
     "unknown-decision": lambda local: local.call("POST", f"{P}/rewards", {"id": "none", "value": 1.0}),
     "no-such-method": lambda local: local.call("POST", P),
     "conflict": lambda local: local.call("PUT", P, {"arms": ["z"]}),
+    "no-allocation": no_allocation,
     "paused": with_experiment({"arms": ["a"]}, "pause", "decisions"),
     "no-arm": no_arm,
     "horizon-reached": with_experiment(

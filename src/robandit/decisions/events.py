@@ -24,6 +24,7 @@ from robandit.live.events import Decided as Decided
 from robandit.live.events import Expired as Expired
 from robandit.live.events import Propensity as Propensity
 from robandit.live.events import Rewarded as Rewarded
+from robandit.live.events import Scaled as Scaled
 from robandit.storage import Event
 from robandit.wording import visible
 
@@ -121,7 +122,7 @@ class Reset(_Payload, frozen=True, kw_only=True):
 
 
 Payload: TypeAlias = (
-    Created | Upgraded | Decided | Rewarded | Added | Expired | Late
+    Created | Upgraded | Decided | Scaled | Rewarded | Added | Expired | Late
     | Allocated | Observations
     | ArmAdded | ArmPaused | ArmAlarmed | ArmResumed | ArmRetired | Paused | Resumed | Reset
 )  # fmt: skip
@@ -130,6 +131,7 @@ KINDS: dict[type[Any], str] = {
     Created: "created",
     Upgraded: "upgraded",
     Decided: "decided",
+    Scaled: "scaled",
     Rewarded: "rewarded",
     Added: "added",
     Expired: "expired",

@@ -169,6 +169,7 @@ class LiveExperiment:
             objective=self.settings.objective,
             deadline=self.settings.deadline,
             failure_cost=self.settings.failure_cost,
+            features=self.settings.features,  # type: ignore[arg-type]  # as data
             clock=lambda: self.time,
             compile=self._compile,
         )
@@ -199,7 +200,7 @@ class LiveExperiment:
     ) -> MadeEvent:
         """Choose an arm, or record the arm of a choice that was made elsewhere. A repeated id gives the first decision again.
 
-        A ``unit`` that keeps an arm gets it again.
+        A ``unit`` that keeps an arm gets it again. Of the ``context``, the declared features are learned from; all of it is stored.
         """
         names = None if among is None else tuple(among)
         if id is not None:
@@ -224,9 +225,10 @@ class LiveExperiment:
             )
         if self.settings.deadline is not None or self.bandit.open_count >= self.settings.max_open:
             self.expire_due()
+        declared = self.declared(context)
         before, self.time = self.time, self.now()
         try:
-            made = self.bandit.decided(names, arm=NOT_GIVEN if arm is None else arm, unit=unit)
+            made = self.bandit.decided(names, arm=NOT_GIVEN if arm is None else arm, unit=unit, context=declared)
         except BaseException as error:
             self.time = before
             if isinstance(error, DecisionError) and error.parameter == "max_open":
@@ -245,7 +247,25 @@ class LiveExperiment:
             context=context,
         )
         self._opened(public, payload)
-        return self._made(public, payload)
+        recorded = self._made(public, payload)
+        while (scaled := self.bandit.scale_event()) is not None:
+            self._record("", scaled)
+        return recorded
+
+    def declared(self, context: Context) -> dict[str, Any] | None:
+        """Return the part of a context that the policy learns from; None if the experiment has no features."""
+        if self.settings.features is None:
+            return None
+        given = decoded(context)
+        if given is None:
+            given = {}
+        elif not isinstance(given, dict):
+            raise invalid("context", given, f"an object with the features {', '.join(self.settings.features)}")
+        return {name: given[name] for name in self.settings.features if name in given}
+
+    def explained(self, context: Context) -> dict[str, Any]:
+        """Return what would be decided for a context; see `Bandit.explain`."""
+        return self.bandit.explain(context=self.declared(context))
 
     def reward(self, id: str, value: Any, metrics: dict[str, float] | None = None) -> MadeEvent:
         """Learn the reward of a decision, or record it only (`events.Late`). The same reward again changes nothing.
@@ -373,6 +393,9 @@ class LiveExperiment:
 
         It is due after ``valid_for`` seconds, if the arms have changed, and if new edges could not report what they decide by it.
         """
+        if self.settings.features is not None:
+            fact = f"experiment {self.name!r} has features, so its probabilities differ from context to context"
+            raise Conflict(f"{fact}: ask the service for each decision", code="no-allocation")
         if self.paused:
             raise Conflict(f"experiment {self.name!r} is paused: resume it", code="paused")
         newest = self.edges.newest
@@ -650,7 +673,7 @@ class LiveExperiment:
             else:
                 _ARM_CHANGES[type(payload)](self.bandit, payload.arm)
             self.edges.arms = ()
-        elif isinstance(payload, events.ArmAlarmed):
+        elif isinstance(payload, events.ArmAlarmed | events.Scaled):
             self.bandit.apply(payload)
         elif isinstance(payload, events.Observations):
             self._learn_observed(payload)

@@ -14,6 +14,7 @@ from robandit import validation
 from robandit.anytime.evidence import checked_cap
 from robandit.errors import InvalidInput, InvalidReward, RobanditError
 from robandit.experiments.notation import policies_from
+from robandit.features import Encoder
 from robandit.inputs import checked_reward
 from robandit.live.deadlines import checked_deadline
 from robandit.live.guardrails import Guardrail, checked_metrics
@@ -22,11 +23,14 @@ from robandit.objectives import MEAN
 from robandit.policies.base import Policy
 from robandit.policies.default import DEFAULT
 from robandit.policies.floor.floor import Floor
+from robandit.policies.linear.ada_clip import AdaClipTS
+from robandit.policies.linear.columns import for_columns
 
 MOST_ARMS = 1_000
 MOST_OPEN = 1_000_000
 LONGEST_NAME = 100
 LONGEST_UNIT = 20
+LONGEST_FEATURES = 65_536  # bytes of JSON: they are saved with every snapshot
 DEFAULT_OPEN = 100_000
 DEFAULT_POLICY = DEFAULT.tag()
 SHORTEST_WINDOW = 0.001
@@ -73,6 +77,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds after which a decision times out: rewards are elapsed times."""
     failure_cost: float | None = None
     """The cost of a failure or a time-out. None: the deadline."""
+    features: dict[str, dict[str, Any]] | None = None
+    """The forms of `Number.to_dict` and `Category.to_dict`, in the order of the columns of x."""
 
     @property
     def window(self) -> float | None:
@@ -155,6 +161,7 @@ def checked_settings(
     objective: str | None = None,
     deadline: float | None = None,
     failure_cost: float | None = None,
+    features: dict[str, Any] | None = None,
 ) -> Settings:
     """Return the settings that a request asks for. ``policy`` has the notation of specs."""
     if not 1 <= len(arms) <= MOST_ARMS:
@@ -187,7 +194,10 @@ def checked_settings(
         raise validation.invalid("fallback", fallback, "one of the arms")
     if sticky_for is not None:
         sticky_for = validation.within(sticky_for, "sticky_for", SHORTEST_WINDOW, LONGEST_WINDOW)
-    chosen, aim = policy_for(None if policy is None else _checked_policy(policy), objective)
+    encoder = None if features is None else _checked_features(features)
+    given_policy = None if policy is None else _checked_policy(policy)
+    chosen, aim = policy_for(AdaClipTS() if encoder and given_policy is None else given_policy, objective)
+    _check_contextual(chosen, policy, encoder)
     cap = checked_cap(cap, aim)
     if cap is not None and isinstance(on_expiry, float) and on_expiry < 0.0:
         raise validation.invalid("on_expiry", on_expiry, "at least 0, since there is a cap", hint="or leave out cap")
@@ -220,7 +230,35 @@ def checked_settings(
         objective=None if aim == MEAN else aim.text,
         deadline=None if times is None else times[0],
         failure_cost=None if times is None or failure_cost is None else times[1],
+        features=None if encoder is None else {name: each.to_dict() for name, each in encoder.features.items()},
     )
+
+
+def _checked_features(given: dict[str, Any]) -> Encoder:
+    """Return the encoder of features, so that their columns are counted, too."""
+    size = len(msgspec.json.encode(given))
+    if size > LONGEST_FEATURES:
+        raise validation.invalid("features", f"{size:,} bytes", f"at most {LONGEST_FEATURES:,} bytes of JSON")
+    try:
+        return Encoder(given)
+    except InvalidInput as error:
+        raise InvalidInput(str(error), parameter="features", value=given, rule=error.rule) from error
+
+
+def _check_contextual(policy: Policy, notation: str | None, encoder: Encoder | None) -> None:
+    """Raise `InvalidInput` if the policy does not use features that there are, or needs some."""
+    if encoder is None and policy.contextual:
+        hint = 'send features, such as {"region": {"type": "category", "values": ["eu", "us"]}}'
+        raise validation.invalid("features", None, f"given: {policy.name} learns from them", hint=hint)
+    if encoder is None:
+        return
+    if not policy.contextual:
+        hint = f"leave policy out, take PerCell({policy!r}) for a few categories, or leave features out"
+        raise validation.invalid("policy", notation, "one that learns from features", hint=hint)
+    try:
+        for_columns(policy, len(encoder.columns))
+    except InvalidInput as error:
+        raise InvalidInput(str(error), parameter="policy", value=notation, rule=error.rule) from error
 
 
 def _checked_guardrails(given: Sequence[msgspec.Struct] | None) -> tuple[Guardrail, ...] | None:

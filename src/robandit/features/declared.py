@@ -130,7 +130,7 @@ def _feature(name: str, given: Any) -> Feature:
         return given
     what = f"features[{formatted(name)}]"
     rule = 'a Number or a Category, or an object such as {"type": "number", "log": true}'
-    if not isinstance(given, Mapping) or given.get("type") not in _TYPES:
+    if not isinstance(given, Mapping) or given.get("type") not in list(_TYPES):
         hint = "write the parentheses: Number()" if given in (Number, Category) else ""
         raise invalid(what, given, rule, hint=hint)
     cls = _TYPES[given["type"]]
@@ -140,15 +140,19 @@ def _feature(name: str, given: Any) -> Feature:
             known = ", ".join(cls.__dataclass_fields__)
             hint = question(close(str(key), cls.__dataclass_fields__))
             raise InvalidInput(f"{what} has no field {formatted(key)}{hint}: a {given['type']} has {known}")
-    feature: Feature = cls(**fields)
+    try:
+        feature: Feature = cls(**fields)
+    except InvalidInput as error:
+        raise InvalidInput(f"{what}: {error}", parameter=what, value=error.value, rule=error.rule) from error
     return feature
 
 
 def checked_value(value: Any, name: str) -> str | int:
     """Return the value of a category."""
     value = plain(value)
-    if not isinstance(value, (str, int)):
-        raise invalid(name, value, "a string, an integer or a boolean", hint="declare a Number for other numbers")
+    if not isinstance(value, (str, int)) or (isinstance(value, int) and not -(2**63) <= value < 2**63):
+        rule = "a string, an integer of at most 64 bits or a boolean"
+        raise invalid(name, value, rule, hint="declare a Number for other numbers")
     return value
 
 

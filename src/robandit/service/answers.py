@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from robandit.decisions.events import decision_id
-from robandit.decisions.experiment import MadeEvent
+from robandit.decisions.events import Context, decision_id
+from robandit.decisions.experiment import LiveExperiment, MadeEvent
 from robandit.live.bandit import Bandit
 from robandit.service import bodies
 from robandit.service.studies import ExperimentStudy
@@ -62,6 +62,19 @@ def arm_estimates(rows: Sequence[Mapping[str, Any]], study: ExperimentStudy | No
             bodies.ArmEstimates(arm=row["arm"], state=row["state"], pulls=row["pulls"], policy=own, **numbers)
         )
     return answers
+
+
+def estimates_of(
+    experiment: LiveExperiment, context: Context
+) -> tuple[dict[str, float] | msgspec.UnsetType, list[bodies.ArmEstimates]]:
+    """Return the encoded features of a context, if the experiment has features, and what the policy knows of each arm for them."""
+    bandit = experiment.bandit
+    if experiment.settings.features is None:
+        return msgspec.UNSET, arm_estimates(bandit.estimates(), None)
+    answer = experiment.explained(context)
+    known = ({"state": state, "pulls": pulls} for _, state, pulls in bandit.pulls())
+    rows = [each | row for each, row in zip(known, answer["arms"], strict=True)]
+    return answer["features"], arm_estimates(rows, None)
 
 
 def decision_of(experiment: str, made: MadeEvent) -> bodies.Decision:

@@ -111,7 +111,7 @@ class NewExperiment(Request):
     policy: Annotated[
         str | None,
         Meta(
-            description=f"The policy, in the notation of specs. null: {DEFAULT_POLICY}.",
+            description=f"The policy, in the notation of specs. null: {DEFAULT_POLICY}, or AdaClipTS with features.",
             examples=["AdaRUCB", "EpsilonGreedy(epsilon=0.05)"],
         ),
     ] = None
@@ -199,6 +199,18 @@ class NewExperiment(Request):
         Value | None,
         Meta(description="The cost of a failure or a time-out, at least the deadline. null: the deadline."),
     ] = None
+    features: Annotated[
+        dict[str, dict[str, Any]] | None,
+        Meta(
+            description='The fields of contexts that the policy learns from, such as {"tokens": {"type": "number", "log": true}, '
+            '"region": {"type": "category", "values": ["eu", "us"]}}, with at most 64 columns. A number has log, missing, and '
+            "center with scale (otherwise, its first 100 values decide both). A category has missing, and values or buckets. "
+            "null: contexts are only stored.",
+            examples=[
+                {"tokens": {"type": "number", "log": True}, "region": {"type": "category", "values": ["eu", "us"]}}
+            ],
+        ),
+    ] = None
 
 
 class NewDecision(Request):
@@ -217,7 +229,10 @@ class NewDecision(Request):
     ] = None
     context: Annotated[
         msgspec.Raw | msgspec.UnsetType,
-        Meta(description="Any JSON up to 64 KiB and 200 levels. It is stored, but not used to decide."),
+        Meta(
+            description="Any JSON up to 64 KiB and 200 levels. It is stored. An experiment with features needs an object with "
+            "their values, and learns from these; other fields are stored only."
+        ),
     ] = msgspec.UNSET
     unit: Annotated[
         StickyUnit | None,
@@ -481,6 +496,10 @@ class Settings(msgspec.Struct, kw_only=True, omit_defaults=True):
     failure_cost: Annotated[
         float | None, Meta(description="The cost of a failure or a time-out. Absent: the deadline.")
     ] = None
+    features: Annotated[
+        dict[str, dict[str, Any]] | None,
+        Meta(description="The fields of contexts that are learned from. Absent: null."),
+    ] = None
 
 
 class Counts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -657,6 +676,13 @@ class Explanation(Decision, kw_only=True):
     unit: Annotated[str | None, Meta(description="Who it was made for, such as a user. Absent: null.")] = None
     among: list[str] | None
     context: Any
+    features: Annotated[
+        dict[str, float] | msgspec.UnsetType,
+        Meta(
+            description="The encoded features, by the names of their columns. The numbers of the policy are those for them: its "
+            "mean, the width of its law, and the chance to be chosen among all active arms. Absent: the experiment has none."
+        ),
+    ] = msgspec.UNSET
     policy: str
     version: Annotated[str, Meta(description="The version of Robandit that decided.")]
     arms: Annotated[
@@ -688,6 +714,12 @@ class LogRow(msgspec.Struct, kw_only=True):
     failed: Annotated[bool, Meta(description="Whether the decision failed: the reward is the cost of a failure.")] = (
         False
     )
+    x: Annotated[
+        Any,
+        Meta(
+            description="The encoded features, in the order of the columns; or the scale of a number, fixed from here on."
+        ),
+    ] = None
 
 
 class Key(msgspec.Struct, kw_only=True):

@@ -13,7 +13,7 @@ from robandit.decisions.experiment import ID, LiveExperiment, MadeEvent
 from robandit.decisions.restoring import state_before
 from robandit.errors import CorruptFile, NotFound, Overloaded, formatted
 from robandit.service import bodies
-from robandit.service.answers import arm_estimates, decision_of, reward_of
+from robandit.service.answers import decision_of, estimates_of, reward_of
 from robandit.storage import Reader, StoredExperiment
 
 MOST_WAITING = 16
@@ -78,15 +78,17 @@ def _explanation(reader: Reader, experiment: LiveExperiment, id: str, is_open: b
     elif expired is not None:
         status = "expired"
     payload, reward = made.payload, rewarded or late
+    features, arms = estimates_of(then, payload.context)
     return bodies.Explanation(
         **msgspec.structs.asdict(decision_of(experiment.name, made)),
         observed=payload.given,
         unit=payload.unit,
         among=None if payload.among is None else list(payload.among),
         context=events.decoded(payload.context),
+        features=features,
         policy=repr(experiment.bandit.policy),
         version=then.version,
-        arms=arm_estimates(then.bandit.estimates(), None),
+        arms=arms,
         status=status,
         reward=None if reward is None else reward_of(experiment.name, reward),
         expired=None if expired is None else expired.event.time,

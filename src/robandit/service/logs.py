@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from robandit.decisions.events import Observations, decision_id, decoded, payload_of
+from robandit.decisions.events import Observations, Scaled, decision_id, decoded, payload_of
 from robandit.errors import Overloaded, StoreError
 from robandit.service import bodies
 from robandit.service.http import Answer, Request, integer
@@ -36,6 +36,7 @@ FORMATS = {
     "parquet": b"application/vnd.apache.parquet",
 }
 COLUMNS = bodies.LogRow.__struct_fields__
+JSON_COLUMNS = ("context", "metrics", "x")
 
 
 async def log(state: State, request: Request) -> Answer:
@@ -106,8 +107,17 @@ def rows_of(event: Event) -> list[bodies.LogRow]:
         part=getattr(payload, "part", None) or None,
         metrics=None if measured is None else msgspec.Raw(bodies.encode(measured)),
         failed=getattr(payload, "failed", False),
+        x=_encoded(payload),
     )
     return [row]
+
+
+def _encoded(payload: Any) -> msgspec.Raw | None:
+    """Return the encoded features of a decision, or the scale of a number; None for other events."""
+    if isinstance(payload, Scaled):
+        return msgspec.Raw(bodies.encode({name: getattr(payload, name) for name in ("feature", "center", "scale")}))
+    x = getattr(payload, "x", ())
+    return msgspec.Raw(bodies.encode(x)) if x else None
 
 
 def _observed_rows(event: Event, payload: Observations) -> Iterator[bodies.LogRow]:
@@ -183,7 +193,7 @@ def _csv_lines(rows: list[bodies.LogRow]) -> bytes:
 def _cells(row: bodies.LogRow) -> Iterator[Any]:
     for name in COLUMNS:
         value = getattr(row, name)
-        if name in ("context", "metrics"):
+        if name in JSON_COLUMNS:
             yield "" if value is None else bytes(value).decode()
         elif isinstance(value, bool):
             yield "true" if value else "false"
@@ -209,7 +219,7 @@ def _write_parquet(rows: list[bodies.LogRow], path: Path) -> None:
     import polars as pl
 
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
-    for name in ("context", "metrics"):
+    for name in JSON_COLUMNS:
         columns[name] = [None if each is None else bytes(each).decode() for each in columns[name]]
     pl.DataFrame(columns, schema=_schema()).write_parquet(path)
 

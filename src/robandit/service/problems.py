@@ -75,6 +75,10 @@ CODES = {
         "The version is not that of one of the newest allocations since the last reset, so the decision cannot be counted.",
     ),
     "too-old": Code(409, "Whether the decision of an edge was counted is not known any more. Do not repeat it."),
+    "no-allocation": Code(
+        409,
+        "The experiment has features: its probabilities differ from context to context. Ask the server for each decision.",
+    ),
     "paused": Code(409, "The experiment is paused. Resume it."),
     "no-arm": Code(409, "All arms, or all that the call allows, are paused or retired. Resume or add one."),
     "horizon-reached": Code(

@@ -1,0 +1,164 @@
+"""Features over HTTP: the setting, contexts, what answers, the log and explanations say, and the dashboard."""
+
+import csv
+import io
+import json
+
+import polars as pl
+import pytest
+
+from helpers.serving import Clock, Local
+
+P = "/v1/experiments/p"
+FEATURES = {
+    "tokens": {"type": "number", "center": 100.0, "scale": 50.0},
+    "region": {"type": "category", "values": ["eu", "us"]},
+}
+MADE = {"arms": ["a", "b"], "policy": "LinUCB", "minimize": True, "features": FEATURES}
+CONTEXT = {"tokens": 150, "region": "eu", "trace": ["not", "learned"]}
+
+
+@pytest.fixture
+def local(tmp_path):
+    with Local(tmp_path / "robandit.db", clock=Clock()) as local:
+        yield local
+
+
+@pytest.fixture
+def made(local):
+    settings = local.call("PUT", P, MADE).json["settings"]
+    assert settings["policy"] == "LinUCB(d=4, shared=False, alpha=1.0)"
+    assert settings["features"]["tokens"] == FEATURES["tokens"] | {"log": False, "missing": False}
+    return local
+
+
+def decide(local, **body):
+    return local.call("POST", f"{P}/decisions", body)
+
+
+def play(local, count):
+    """Let region eu be cheap on arm a, and region us on arm b."""
+    for i in range(count):
+        context = {"tokens": 100 + i % 7, "region": ("eu", "us")[i % 2]}
+        arm = decide(local, id=f"d{i}", context=context).json["arm"]
+        cost = 1.0 if arm == "ab"[i % 2] else 5.0
+        local.call("POST", f"{P}/rewards", {"id": f"d{i}", "value": cost})
+
+
+def test_the_policy_learns_from_declared_fields(made):
+    play(made, 40)
+    for region, arm in (("eu", "a"), ("us", "b")):
+        assert decide(made, context={"tokens": 100, "region": region, "x": 1}).json["arm"] == arm
+    again = decide(made, id="d3", context={"region": "us", "tokens": 103})
+    assert (again.status, again.replayed) == (200, True)
+    assert decide(made, id="d3", context={"region": "eu", "tokens": 103}).status == 409
+    assert made.call("PUT", P, MADE).status == 200
+    other = made.call("PUT", P, MADE | {"features": {"tokens": {"type": "number"}}})
+    assert (other.status, "features is" in other.json["detail"]) == (409, True)
+
+
+def test_the_default_policy(local):
+    settings = local.call("PUT", P, {"arms": ["a", "b"], "features": FEATURES}).json["settings"]
+    assert settings["policy"] == "AdaClipTS(d=4, shared=False)"
+    made = decide(local, context=CONTEXT)
+    assert (made.status, made.json["propensity"]) == (200, 1.0)
+    local.call("PUT", "/v1/experiments/q", {"arms": ["a", "b"]})
+    assert "features" not in local.call("GET", "/v1/experiments/q").json["settings"]
+    assert local.call("POST", "/v1/experiments/q/decisions", {"context": [1]}).status == 200, "contexts are stored"
+
+
+@pytest.mark.parametrize(
+    ("context", "parameter"),
+    [
+        (None, "context"),
+        ([], "context"),
+        ("eu", "context"),
+        ({"region": "eu"}, "context"),
+        ({"tokens": None, "region": "eu"}, "context"),
+        ({"tokens": "150", "region": "eu"}, "context['tokens']"),
+        ({"tokens": 1e300, "region": "eu"}, "context['tokens']"),
+        ({"tokens": 10**400, "region": "eu"}, "context['tokens']"),
+        ({"tokens": 150, "region": "EU"}, "context['region']"),
+        ({"tokens": 150, "region": ["eu"]}, "context['region']"),
+    ],
+)
+def test_bad_contexts(made, context, parameter):
+    before = made.call("GET", P).json["seq"]
+    for asked in ({}, {"arm": "a"}):
+        refused = decide(made, context=context, **asked)
+        assert (refused.status, refused.json["code"], refused.json["parameter"]) == (422, "invalid", parameter)
+    assert made.call("GET", P).json["seq"] == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "parameter"),
+    [
+        ({"features": []}, "features"),
+        ({"features": {}}, "features"),
+        ({"features": {"tokens": "number"}}, "features"),
+        ({"features": {"tokens": {"kind": "number"}}}, "features"),
+        ({"features": {"tokens": {"type": "number", "logg": True}}}, "features"),
+        ({"features": {"c": {"type": "category", "buckets": 64}, "d": {"type": "number"}}}, "features"),
+        ({"policy": "UCB1"}, "policy"),
+        ({"features": None}, "features"),
+        ({"sticky_for": 60}, "sticky_for"),
+    ],
+)
+def test_bad_settings(local, settings, parameter):
+    refused = local.call("PUT", P, MADE | settings)
+    assert (refused.status, refused.json["code"], refused.json["parameter"]) == (422, "invalid", parameter)
+    assert local.call("GET", P).status == 404
+
+
+def test_a_field_that_is_misspelt_in_a_feature_is_named(local):
+    refused = local.call("PUT", P, MADE | {"features": {"tokens": {"type": "number", "logg": True}}}).json
+    assert all(word in refused["detail"] for word in ("tokens", "logg", "did you mean", "log"))
+
+
+def test_a_batch(made):
+    items = [{"id": "1", "context": CONTEXT}, {"context": {}}, {"arm": "b", "context": CONTEXT}, {"id": "4"}]
+    answers = made.call("POST", f"{P}/decisions/batch", {"items": items}).json["items"]
+    assert [each["status"] for each in answers] == [200, 422, 200, 422]
+    assert [each["problem"]["parameter"] for each in answers if each["problem"]] == ["context"] * 2
+
+
+def test_an_explanation_has_features_estimates_widths_and_chances(made):
+    play(made, 40)
+    decide(made, id="last", context=CONTEXT, among=["b"])
+    explained = made.call("GET", f"{P}/decisions/last").json
+    assert explained["context"] == CONTEXT
+    assert explained["features"] == {"intercept": 1.0, "tokens": 1.0, "region=eu": 1.0, "region=us": 0.0}
+    assert explained["arm"] == "b"
+    known = {arm["arm"]: arm["policy"] for arm in explained["arms"]}
+    assert [known[arm]["chance"] for arm in "ab"] == [1.0, 0.0]
+    assert known["a"]["mean"] < known["b"]["mean"]
+    assert known["a"]["width"] > 0.0
+    then = made.call("GET", f"{P}/decisions/d0").json
+    assert [arm["policy"]["mean"] for arm in then["arms"]] == [None, None]
+    assert [arm["pulls"] for arm in then["arms"]] == [0, 0]
+    made.call("PUT", "/v1/experiments/q", {"arms": ["a", "b"]})
+    made.call("POST", "/v1/experiments/q/decisions", {"id": "x"})
+    assert "features" not in made.call("GET", "/v1/experiments/q/decisions/x").json
+
+
+def test_the_log_has_what_was_encoded(local):
+    local.call("PUT", P, MADE | {"features": {"tokens": {"type": "number"}}})
+    for i in range(101):
+        decide(local, context={"tokens": float(i), "note": "ä"})
+    rows = [json.loads(line) for line in local.call("GET", f"{P}/log").body.splitlines()]
+    decided = [row for row in rows if row["kind"] == "decided"]
+    assert decided[99]["x"] == [1.0, 0.0]
+    assert decided[100]["x"] == [1.0, pytest.approx((100.0 - 49.5) / (49.5 / 1.349), rel=1e-12)]
+    assert decided[100]["context"] == {"tokens": 100.0, "note": "ä"}
+    (scaled,) = (row for row in rows if row["kind"] == "scaled")
+    assert scaled["x"] == {"feature": "tokens", "center": 49.5, "scale": pytest.approx(49.5 / 1.349)}
+    cells = list(csv.DictReader(io.StringIO(local.call("GET", f"{P}/log?format=csv").body.decode())))
+    frame = pl.read_parquet(io.BytesIO(local.call("GET", f"{P}/log?format=parquet").body))
+    for found in ([row["x"] for row in cells], frame["x"].to_list()):
+        assert [json.loads(x) if x else None for x in found] == [row["x"] for row in rows]
+
+
+def test_there_is_no_allocation(made):
+    refused = made.call("GET", f"{P}/allocation")
+    assert (refused.status, refused.json["code"]) == (409, "no-allocation")
+    assert "ask the service for each decision" in refused.json["detail"]
