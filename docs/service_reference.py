@@ -71,11 +71,14 @@ TOPICS = (
     "The server",
 )
 _BODIES = {
-    "PUT /v1/experiments/{name}": '{"arms": ["a", "b", "c"], "minimize": true}',
+    "PUT /v1/experiments/{name}": '{"arms": ["a", "b", "c"], "minimize": true, "deadline": 30.0}',
     "POST /v1/experiments/{name}/decisions": '{"id": "018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11"}',
-    "POST /v1/experiments/{name}/decisions/batch": '{"items": [{"id": "d1"}, {"id": "d2", "among": ["a", "b"]}]}',
+    "POST /v1/experiments/{name}/decisions/batch": '{"items": [{"id": "d1"}, {"id": "d2", "among": ["a", "b"]}, '
+    '{"id": "d3"}, {"id": "d4"}]}',
     "POST /v1/experiments/{name}/rewards": '{"id": "018f3c9e-7c1b-7d3a-9d57-3f6f0e9d8a11", "value": 0.83}',
     "POST /v1/experiments/{name}/rewards/batch": '{"items": [{"id": "d1", "value": 1.2}, {"id": "d2", "value": 0.7}]}',
+    "POST /v1/experiments/{name}/failures": '{"id": "d3"}',
+    "POST /v1/experiments/{name}/failures/batch": '{"items": [{"id": "d4"}]}',
     "POST /v1/experiments/{name}/observations/batch": '{"items": [{"id": "k3m9qd2x7wfa-12", "arm": "a", "propensity": 0.75, '
     '"allocation": "5f0c2a9be1d43c77", "decided": 1800000000.25, "value": 0.83}]}',
     "POST /v1/experiments/{name}/arms": '{"arm": "d"}',
@@ -141,7 +144,7 @@ def _topic(path: str) -> str:
     if not path.startswith("/v1/experiments"):
         return TOPICS[4] if path.startswith("/v1/") else TOPICS[5]
     rest = path.removeprefix("/v1/experiments/{name}").split("/")
-    places = {"decisions": 1, "rewards": 1, "allocation": 1, "observations": 1, "arms": 2, "log": 3}
+    places = {"decisions": 1, "rewards": 1, "failures": 1, "allocation": 1, "observations": 1, "arms": 2, "log": 3}
     return TOPICS[places.get(rest[1], 0) if len(rest) > 1 else 0]
 
 

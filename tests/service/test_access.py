@@ -28,6 +28,9 @@ EXPECTED = {
     "GET /v1/experiments/{name}/decisions/{id}": "read",
     "POST /v1/experiments/{name}/rewards": "reward",
     "POST /v1/experiments/{name}/rewards/batch": "reward",
+    "POST /v1/experiments/{name}/failures": "reward",
+    "POST /v1/experiments/{name}/failures/batch": "reward",
+    "GET /v1/experiments/{name}/standing": "read",
     "GET /v1/experiments/{name}/allocation": "decide",
     "POST /v1/experiments/{name}/observations/batch": "reward",
     "POST /v1/experiments/{name}/arms": "admin",
@@ -49,7 +52,7 @@ EXPECTED = {
 SCOPES = ("decide", "reward", "read", "admin")
 INVALID = ("none", "wrong secret", "wrong id", "expired", "revoked")
 CALLERS = (*INVALID, *(f"{scope}, {limit}" for limit in ("all", "mine", "other") for scope in SCOPES))
-SETTINGS = {"arms": ["a", "b"]}
+SETTINGS = {"arms": ["a", "b"], "minimize": True, "deadline": 86_400.0}
 OBSERVATION = {"id": "edge0001-0", "arm": "a", "propensity": 0.5, "allocation": "none", "decided": 0.0, "value": 1.0}
 _arms = itertools.count()
 
@@ -62,6 +65,8 @@ def bodies():
         "POST /v1/experiments/{name}/decisions/batch": {"items": [{"arm": "a"}]},
         "POST /v1/experiments/{name}/rewards": {"id": "known", "value": 1.5},
         "POST /v1/experiments/{name}/rewards/batch": {"items": [{"id": "known", "value": 1.5}]},
+        "POST /v1/experiments/{name}/failures": {"id": "failing"},
+        "POST /v1/experiments/{name}/failures/batch": {"items": [{"id": "failing"}]},
         "POST /v1/experiments/{name}/observations/batch": {"items": [OBSERVATION]},
         "POST /v1/experiments/{name}/arms": {"arm": f"new {next(_arms)}"},
         "PATCH /v1/experiments/{name}/arms/{arm}": {"state": "active"},
@@ -114,7 +119,8 @@ def test_the_table_has_every_route():
 def test_matrix(served, call, caller):
     local, keys = served
     local.call("PUT", "/v1/experiments/mine", SETTINGS)
-    local.call("POST", "/v1/experiments/mine/decisions", {"id": "known", "arm": "a"})
+    for id in ("known", "failing"):
+        local.call("POST", "/v1/experiments/mine/decisions", {"id": id, "arm": "a"})
     victim = local.call("POST", "/v1/keys", {"scopes": ["read"]}).json["id"]
     method, path = call.split()
     path = path.format(name="mine", arm="a", id=victim if "keys" in path else "known")
@@ -337,7 +343,7 @@ def test_every_admin_action_is_audited_in_the_same_commit(tmp_path):
     changing = {
         f"{r.method} {r.path}"
         for r in ROUTES
-        if r.method != "GET" and not re.search("decisions|rewards|observations", r.path)
+        if r.method != "GET" and not re.search("decisions|rewards|failures|observations", r.path)
     }
     done = {
         f"{c[0]} {c[1].replace('/p', '/{name}', 1).replace('arms/c', 'arms/{arm}').replace('ID', '{id}')}"

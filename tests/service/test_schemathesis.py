@@ -58,7 +58,7 @@ def fit(case, ids):
     chance = random.Random(repr((case.path_parameters, body)))
     parameters = case.path_parameters or {}
     if "name" in parameters and chance.random() < 0.8:
-        parameters["name"] = "p"  # otherwise nearly all calls would be about experiments that do not exist
+        parameters["name"] = experiment(case)  # otherwise nearly all calls would be about experiments that do not exist
     if "arm" in parameters and chance.random() < 0.8:
         parameters["arm"] = quote(chance.choice(ARMS), safe="")
     if "id" in parameters and chance.random() < 0.8:
@@ -77,6 +77,13 @@ def fit(case, ids):
         body["fallback"] = chance.choice(body["arms"])
     if body.get("objective") is not None:  # objectives, too
         body["objective"] = "within:2.0" if body.get("cap") is None else "mean"
+    if body.get("deadline") is None:
+        body.pop("failure_cost", None)
+    else:  # of rewards that are times, for policies that use open decisions
+        body |= {"deadline": 30.0, "minimize": True, "policy": None}
+        body |= {} if body.get("failure_cost") is None else {"failure_cost": 60.0}
+        for name in ("reward_window", "on_expiry", "objective", "sticky_for"):
+            body.pop(name, None)
     if body.get("floor") is not None:
         body["floor"] = min(body["floor"], 0.5)
     if body.get("control") is not None and body.get("arms"):
@@ -107,8 +114,16 @@ def fit(case, ids):
             item["expired"] = item.get("value") is None
         if item.get("value") is not None:
             item["value"] = playable(item["value"])
-            if chance.random() < 0.5:
-                item["id"] = chance.choice(ids)
+        fails = "/failures" in case.path and "id" in item
+        if fails and item.get("metrics"):
+            item["metrics"] = {"error": 1}
+        if (item.get("value") is not None or fails) and chance.random() < 0.5:
+            item["id"] = chance.choice(ids)
+
+
+def experiment(case):
+    """The experiment that most calls are about. Only one with a deadline has failures."""
+    return "d" if "/failures" in case.path else "p"
 
 
 def playable(value):
@@ -120,12 +135,15 @@ def playable(value):
 @hypothesis.settings(max_examples=amount(12, 300), deadline=None, derandomize=True, database=None)
 def test_the_server_keeps_to_its_document(server, case):
     server.call("PUT", "/v1/experiments/p", {"arms": ARMS, "sticky_for": 60.0, "metrics": ["error"]})
+    server.call("PUT", "/v1/experiments/d", {"arms": ARMS, "metrics": ["error"], "minimize": True, "deadline": 3600.0})
     ids = ["never made"]
-    if "/rewards" in case.path or "/decisions/" in case.path:
-        ids.append(server.call("POST", "/v1/experiments/p/decisions", {"arm": "a"}).json["id"])
-    if "/rewards" in case.path:
-        server.call("POST", "/v1/experiments/p/reset")  # its reward is late now
-        ids.append(server.call("POST", "/v1/experiments/p/decisions", {"arm": "a"}).json["id"])
+    path = f"/v1/experiments/{experiment(case)}"
+    ends = "/rewards" in case.path or "/failures" in case.path
+    if ends or "/decisions/" in case.path:
+        ids.append(server.call("POST", f"{path}/decisions", {"arm": "a"}).json["id"])
+    if ends:
+        server.call("POST", f"{path}/reset")  # its reward is late now
+        ids.append(server.call("POST", f"{path}/decisions", {"arm": "a"}).json["id"])
     if "/keys/" in case.path:
         ids.append(server.call("POST", "/v1/keys", {"scopes": ["read"]}).json["id"])
     fit(case, ids)
