@@ -50,7 +50,8 @@ def refused(monkeypatch, capsys):
         ),
         (
             "compare --epsilon .2 --quick",
-            "Unknown option: --epsilon. epsilon is a parameter of EpsilonGreedy: write --policy 'EpsilonGreedy(epsilon=...)'",
+            "Unknown option: --epsilon. epsilon is a parameter of EpsilonGreedy and LinEpsilonGreedy: "
+            "write --policy 'EpsilonGreedy(epsilon=...)'",
         ),
         ("replay x.csv --maximize", "Unknown option: --maximize"),  # minimize is the opposite
         ("diagnose x.csv --tail 1.2", "Unknown option: --tail"),

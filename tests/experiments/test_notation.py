@@ -53,8 +53,8 @@ def test_what_texts_stand_for():
     assert policies_from("AdaRUCB") == policies_from("AdaRUCB()") == policies_from("  AdaRUCB( )  ") == [rb.AdaRUCB()]
     assert [p.estimator for p in policies_from("RobustUCB")] == ["truncated", "median_of_means", "catoni"]
     assert policies_from("RobustUCB()") == [rb.RobustUCB()]
-    around = (rb.Floor, rb.Probing, rb.Restarting)
-    assert policies_from("all") == [p for p in all_policies() if p.uses_rewards and not isinstance(p, around)]
+    plain = [p for p in all_policies() if not isinstance(p, rb.Floor | rb.Probing | rb.Restarting) and not p.contextual]
+    assert policies_from("all") == [p for p in plain if p.uses_rewards]
     assert policies_from("OptHTINF") == [rb.OptTINF()]
     assert repr(policies_from("UCB1(scale=2)")) == "[UCB1(scale=2.0)]"  # so that it is the same policy in a ledger
 

@@ -54,8 +54,9 @@ def policies_from(text: str) -> list[Policy]:
     if parameters is not None:
         return [policy_made(name, parameters)]
     if name == "all":
-        # What is added around a policy is for problems that change or for logs; elsewhere it only adds regret.
-        return [policy for policy in all_policies() if policy.uses_rewards and not isinstance(policy, Wrapping)]
+        # What is added around a policy is for problems that change, logs or contexts; elsewhere it only adds regret.
+        plain = [policy for policy in all_policies() if not isinstance(policy, Wrapping) and not policy.contextual]
+        return [policy for policy in plain if policy.uses_rewards]
     return list(policy_class(name).variants())
 
 
