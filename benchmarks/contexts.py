@@ -254,8 +254,8 @@ TRIED = """\
 
 For the traps: to leave gains unclipped in the level of an arm, or to clip them three times less. Both lower the regret on the two
 lost traps by a quarter and a tenth, which stay lost, and raise it on heavy-tailed revenue by a fifth to twice. The bandit warns
-instead. Light tails and a prior that pools arms were not tried again; our research found that a pooled prior helps recorded sets and
-hurts synthetic ones."""
+instead. Light tails and a prior that pools arms were not tried again; our research found that a pooled prior helps recorded sets
+and hurts synthetic ones."""
 FOOTER = """\
 Mean (95 % quantile; runs above 50). `x 30 + 150` and `/ 30 + 0.17` are the same problem in other units. `shared`: one vector of
 coefficients for all arms. Problems of the suite `contextual`. Recorded sets draw rows with replacement; flights and machines draw a
