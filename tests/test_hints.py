@@ -54,7 +54,7 @@ def test_long_words_are_compared_with_none():
         ("UCB", "UCB1"),
         ("ThompsonSampling", "GaussianTS"),
         ("EXP3", "HTINF"),
-        ("KLUCB", "KLinfUCB"),
+        ("KLinf", "KLinfUCB"),
         ("epsilon_greedy", "EpsilonGreedy"),
         ("AdaRUBC", "AdaRUCB"),
         ("simulat", "simulate"),

@@ -18,7 +18,6 @@ POLICIES = {
     "EpsGreedy": "EpsilonGreedy",
     "Exp3": "HTINF",
     "Greedy": "EpsilonGreedy",
-    "KLUCB": "KLinfUCB",
     "LinearTS": "LinTS",
     "LinearUCB": "LinUCB",
     "LinUCBDisjoint": "LinUCB",

@@ -159,6 +159,12 @@ def test_an_open_decision_times_out_at_the_next_call():
     bandit.reward_many([old], [29.0])
     assert bandit.expire(old) == 0
     assert bandit.to_bytes() == before
+    again = bandit_of(clock=clock)
+    for event in log:
+        again.apply(event)
+    for other in (again, rb.Bandit.from_bytes(before, clock=clock)):  # which know the same
+        other.reward(old.id, 29.0)
+        assert other.to_bytes() == before
     assert {row["arm"]: row["timeouts"] for row in bandit.estimates()}[old.arm] == 1
     bandit.reward(young, 20.0)
     with pytest.raises(DecisionError):
@@ -386,16 +392,23 @@ def test_a_damaged_deadline_is_refused_by_name():
     bandit.update_many(["a", "a", "b"], [1.0, 2.0, 3.0])
     data = bandit.to_bytes()
     fields = msgspec.msgpack.decode(data[HEADER:])
-    limit, failure_cost, above, ends, costs = fields["deadline"]
+    limit, failure_cost, above, ends, costs, late = fields["deadline"]
     places, counts, sums = costs[0]
     changes = [
-        [limit, 1.0, above, ends, costs],
-        [limit, failure_cost, -1, ends, costs],
-        [limit, failure_cost, above, ends[:2], costs],
-        [limit, failure_cost, above, ends, [[places[:-2], counts, sums], *costs[1:]]],
-        [limit, failure_cost, above, ends, [[places[2:], counts[8:], sums[8:]], *costs[1:]]],
-        [limit, failure_cost, above, ends, [[places, counts, sums[:-8] + np.float64(math.nan).tobytes()], *costs[1:]]],
-        [limit, failure_cost, above, ends, [[np.int16(BINS + 9).tobytes(), counts[:8], sums[:8]], *costs[1:]]],
+        [limit, 1.0, above, ends, costs, late],
+        [limit, failure_cost, -1, ends, costs, late],
+        [limit, failure_cost, above, ends[:2], costs, late],
+        [limit, failure_cost, above, ends, [[places[:-2], counts, sums], *costs[1:]], late],
+        [limit, failure_cost, above, ends, [[places[2:], counts[8:], sums[8:]], *costs[1:]], late],
+        [
+            limit,
+            failure_cost,
+            above,
+            ends,
+            [[places, counts, sums[:-8] + np.float64(math.nan).tobytes()], *costs[1:]],
+            late,
+        ],
+        [limit, failure_cost, above, ends, [[np.int16(BINS + 9).tobytes(), counts[:8], sums[:8]], *costs[1:]], late],
     ]
     assert np.frombuffer(places, "<i2")[-1] == ALL
     for changed in changes:
@@ -429,3 +442,22 @@ def test_an_arm_that_hangs_loses_its_traffic_and_without_ages_it_does_not(simula
     assert regret["cost 30 s when they end"] >= 1_200.0
     assert regret["expire without a trace"] >= 1_200.0
     assert simulation.play(dead, 50.0, "deadline=30", 1000)[2] <= 40
+
+
+@pytest.mark.filterwarnings("ignore::robandit.errors.AssumptionWarning")
+def test_means_for_people_have_the_failures():
+    """A trimmed mean of these costs is 1.0: it takes the failures for outliers."""
+    bandit = bandit_of(rb.UCB1(), arms=["a", "b"], failure_cost=40.0)
+    rng = np.random.default_rng(5)
+    bandit.update_many(
+        ["a"] * 200, [float(cost) for cost in np.where(np.arange(200) % 50, rng.lognormal(0, 0.3, 200), 99.0)]
+    )
+    bandit.update_many(["b"] * 25, [99.0] * 25)
+    first, second = bandit.standing().arms
+    assert first.mean == pytest.approx(bandit.estimates()[0]["mean"])
+    assert 1.7 < first.mean < 2.0
+    assert 1.0 < first.low < first.mean < first.high <= 40.0
+    assert (second.mean, second.high) == (40.0, 40.0)
+    plain = rb.Bandit(["a"], rb.UCB1(), minimize=True)
+    plain.update_many(["a"] * 200, [min(cost, 40.0) for cost in bandit._record.settled().samples[0]])
+    assert plain.standing().arms[0].mean < 1.2  # without a deadline, it is trimmed

@@ -276,6 +276,7 @@ def test_bad_guardrails_are_refused():
     assert_invalid(lambda: rb.Guardrail("ms", quantile=0.95, at_most=math.inf), "at_most", "a finite number")
     assert_invalid(lambda: rb.Guardrail("", at_most=0.05), "metric", "a string")
     assert_invalid(lambda: rb.Guardrail("error", at_most=0.05, alpha=0), "alpha", "a probability")
+    assert_invalid(lambda: bandit_of(guardrails=ERROR), "guardrails", "a sequence")
     assert_invalid(lambda: bandit_of(guardrails=["error"]), "guardrails[0]", "a Guardrail")
     assert_invalid(lambda: bandit_of(guardrails=[ERROR, ERROR]), "guardrails[1]", "given once")
     assert_invalid(lambda: bandit_of(metrics=["x", "x"]), "metrics[1]", "given once")

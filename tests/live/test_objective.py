@@ -157,3 +157,8 @@ def test_an_unknown_objective_is_refused(objective):
 def test_a_policy_with_another_objective_is_refused(policy, objective):
     with raises(NotApplicable, parameter="objective", value=objective):
         rb.Bandit(ARMS, policy, objective=objective)
+
+
+def test_features_with_a_quantile_are_refused():
+    with pytest.raises(NotApplicable, match="omit features"):
+        rb.Bandit(ARMS, objective="p95", features={"x": rb.Number()})

@@ -32,6 +32,7 @@ class KeptRewards(NamedTuple):
     zeros: int  # number of zeros among the recorded rewards
     sample: Floats
     state: str = "active"
+    most: float = math.inf  # the greatest possible cost: that of a failure, if there is a deadline
 
 
 @dataclass(frozen=True)

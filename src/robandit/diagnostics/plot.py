@@ -55,9 +55,9 @@ class Row(NamedTuple):
 
     name: str
     mean: Mean
-    """The trimmed mean; NaN if there are too few values."""
+    """An estimate with limits; NaN if there are too few values."""
     plain: float
-    """The sample mean, which is drawn if there is no trimmed mean."""
+    """The sample mean, which is drawn if there is no estimate."""
     policy_index: float
     """The index of the policy; infinite or NaN if there is none."""
 
@@ -79,7 +79,7 @@ def estimates_figure(rows: Sequence[Row], noun: str, title: str) -> Figure:
                 hollow: dict[str, Any] = {"color": "white", "markeredgecolor": COLOURS[0]}
                 axes.plot([row.plain], [i], "o", label="mean, too few values for limits", **hollow)
             else:
-                axes.plot([row.mean.value], [i], "o", color=COLOURS[0], label="trimmed mean, 95 % limits")
+                axes.plot([row.mean.value], [i], "o", color=COLOURS[0], label=f"{row.mean.name}, 95 % limits")
             if math.isfinite(row.policy_index):
                 axes.plot(
                     [row.policy_index],

@@ -27,6 +27,7 @@ from robandit.wording import counted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from robandit.diagnostics.diagnosis import KeptRewards
     from robandit.recorded import Log, Table
     from robandit.recorded.summary import ArmRecord, Recorded
 
@@ -283,19 +284,31 @@ def _rows(table: Floats | Table | None, arms: tuple[str, ...]) -> Floats | None:
 
 
 def _arm(record: ArmRecord, profile: Profile) -> ArmStudy:
-    means = (_sample_mean(record, profile), trimmed(profile), _median_of_means(profile), _median(profile.values))
+    means = (
+        _sample_mean(record.mean, profile.rewards),
+        trimmed(profile),
+        _median_of_means(profile),
+        _median(profile.values),
+    )
     left, right = profile.tail("left"), profile.tail("right")
     concentration = _concentration(record, profile.rewards)
     tests = (profile.about_zero, profile.about_median)
     return ArmStudy(record, profile.median, means, left, right, concentration, *tests)
 
 
-def _sample_mean(record: ArmRecord, profile: Profile) -> Mean:
-    name, mean, (low, high, words) = "sample mean", record.mean, limits(profile.rewards, 1.0 - DELTA)
+def mean_of(arm: KeptRewards, *, minimize: bool) -> Mean:
+    """Return a trimmed mean. With a deadline, it would leave out failures, which are few and far off, so it is the sample mean."""
+    if math.isinf(arm.most) or not len(arm.sample):
+        return trimmed(Profile(arm.sample, minimize))
+    return _sample_mean(float(arm.sample.mean()), arm.sample, arm.most)
+
+
+def _sample_mean(mean: float, values: Floats | Part, most: float = math.inf) -> Mean:
+    name, (low, high, words) = "sample mean", limits(values, 1.0 - DELTA)
     if math.isnan(low):
-        return Mean(name=name, value=mean, note=words)
+        return Mean(name=name, value=mean, high=most, note=words)
     # The record's mean is rounded differently.
-    return Mean(name=name, value=mean, low=min(low, mean), high=max(high, mean), assumed=words)
+    return Mean(name=name, value=mean, low=min(low, mean), high=min(max(high, mean), most), assumed=words)
 
 
 def _median_of_means(profile: Profile) -> Mean:

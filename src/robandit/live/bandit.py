@@ -252,7 +252,7 @@ class Bandit:
             if cap is not None:
                 raise validation.invalid("cap", cap, "left out with features", hint="the best arm depends on them")
             policy = for_columns(policy, len(contexts.encoder.columns))
-        rails = tuple(guardrails or ())
+        rails = validation.items_of(guardrails or (), "guardrails", "Guardrail(...)")
         measured = checked_metrics(metrics, rails)
         cap = checked_cap(cap, chosen)
         costs = validation.flag(minimize, "minimize") or chosen.limit is not None
@@ -430,7 +430,7 @@ class Bandit:
         return bandit_html(f"Bandit: {self._policy.name}", self.estimates(), self._minimize)
 
     def plot(self) -> Figure:
-        """Return a Matplotlib figure of the arms: a trimmed mean of each (or the objective) with 95 % limits, and the index.
+        """Return a Matplotlib figure of the arms: the mean of `standing` or the objective, with 95 % limits, and the index.
 
         The limits come from a random sample of at most 2,048 rewards per arm, as in `diagnose`. They do not account for the
         bandit's choice of the times at which it pulled an arm. An arrow stands for a limit that does not exist, because the rewards
@@ -439,7 +439,7 @@ class Bandit:
         from robandit.live.plot import bandit_figure
 
         with self._guard.exclusive():
-            kept = self._record.settled().kept(self._arms, self._states, self._received())
+            kept = self._kept(self._record.settled())
             estimates, values = self.estimates(), self._values(kept)
         return bandit_figure(kept, estimates, self._policy.name, self._minimize, values)
 
@@ -737,6 +737,7 @@ class Bandit:
         """Say how the active arms stand: means with limits, chances to be the best, and what may be claimed at any time.
 
         Means, limits and chances (to have the best mean, or objective) describe the rewards that are kept, at most 2,048 per arm.
+        Means are trimmed, or with a deadline the sample means, which include failures.
         They are no test, least of all if they are looked at again and again. Claims need a ``cap``, and hold with probability 0.95
         however often they are looked at: that the leading arm has the best mean of ``min(reward, cap)``, and that it wins most
         pairs. They assume that rewards do not change with time; after an alarm of the detector of changes, they are withdrawn.
@@ -765,8 +766,12 @@ class Bandit:
         """
         with self._guard.exclusive():
             record = self._record.settled()
-            kept = record.kept(self._arms, self._states, self._received())
+            kept = self._kept(record)
             return kept, self._minimize, self._alarms(record.watch), self._values(kept)
+
+    def _kept(self, record: Memory) -> list[KeptRewards]:
+        most = math.inf if self._deadline is None else self._deadline.failure_cost
+        return record.kept(self._arms, self._states, self._received(), most)
 
     def _values(self, kept: list[KeptRewards]) -> tuple[ObjectiveValue, ...]:
         if self._objective.text == "mean":
@@ -917,6 +922,8 @@ class Bandit:
             engine.grow()
         if deadline is not None:
             deadline.learned(i, value, self._decisions.time_of(decision_id), ended)
+            if decision_id is not None and ended == "timed out":
+                deadline.timed_out(decision_id)
         if decision_id is not None:
             self._decisions.open.close(decision_id)  # not before, since a hook may raise an error
             if self._sticky is not None:
@@ -1013,7 +1020,7 @@ class Bandit:
             )  # of indicators
             found = self._record.alarm(i, serving, assumption, minimize=self._minimize)
             if found is not None:
-                kept = self._record.settled().kept(self._arms, self._states, self._received())
+                kept = self._kept(self._record.settled())
                 text = warning_text(self._policy, kept, self._arms[i], *found, self._minimize)
                 warned.append((AssumptionWarning, text))
             elif self._policy.clips_gains and (
@@ -1292,7 +1299,7 @@ class Bandit:
         Examples
         --------
         >>> import robandit as rb
-        >>> bandit = rb.Bandit(["a", "b"], metrics=["error"])
+        >>> bandit = rb.Bandit(["a", "b"], rb.UCB1(), metrics=["error"])
         >>> decision = bandit.decide()
         >>> bandit.reward(decision, 10.0, final=False)
         >>> bandit.reward(decision, -2.5, final=False, part="refund-1")
@@ -1396,7 +1403,6 @@ class Bandit:
         for decision_id in self._decisions.open.older_than(before):
             i, mark, _ = self._checked_open(decision_id)
             warned += self._learn((i, deadline.failure_cost, mark, decision_id), end=Expired)
-            deadline.timed_out(decision_id)
         return [*warned, *self._enforce_guardrails()]
 
     @alone

@@ -42,6 +42,7 @@ class SavedDeadline(msgspec.Struct, array_like=True):
     above: int
     ends: list[tuple[int, int]]
     costs: list[tuple[bytes, bytes, bytes]]
+    late: list[str] = []
 
 
 class Deadline:
@@ -56,7 +57,7 @@ class Deadline:
         self.ends = [[0, 0] for _ in range(arms)]
         """The numbers of failures and time-outs of each arm. A reward above the deadline is a time-out."""
         self.late: dict[DecisionId, None] = {}
-        """The newest decisions that timed out. Not saved: a program that starts again waits for nothing."""
+        """The newest decisions that timed out, oldest first."""
         self._warned = False
         self.oldest = math.inf
         """A time before which no open decision was made."""
@@ -167,7 +168,8 @@ class Deadline:
             columns = places.astype("<i2"), counts[places].astype("<i8"), sums[places].astype("<f8")
             costs.append(tuple(column.tobytes() for column in columns))
         ends = [(failures, timeouts) for failures, timeouts in self.ends]
-        return SavedDeadline(self.limit, self.failure_cost, self.above, ends, costs)  # type: ignore[arg-type]
+        late = list(map(str, self.late))
+        return SavedDeadline(self.limit, self.failure_cost, self.above, ends, costs, late)  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, saved: SavedDeadline, decisions: OpenDecisions, arms: int) -> Self | None:
@@ -178,6 +180,7 @@ class Deadline:
         deadline = cls(saved.limit, saved.failure_cost, arms)
         deadline.above, deadline._warned = saved.above, saved.above > 0
         deadline.ends = [list(pair) for pair in saved.ends]
+        deadline.late = dict.fromkeys(saved.late)
         for arm, (places, counts, sums) in enumerate(saved.costs):
             if not len(counts) == len(sums) == 4 * len(places) or len(counts) % 8:
                 return None

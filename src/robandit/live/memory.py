@@ -126,11 +126,13 @@ class Memory:
             settled.fold(arm)
         return settled
 
-    def kept(self, arms: Sequence[Any], states: Sequence[str], received: Sequence[int]) -> list[KeptRewards]:
+    def kept(
+        self, arms: Sequence[Any], states: Sequence[str], received: Sequence[int], most: float
+    ) -> list[KeptRewards]:
         """Return the record of each arm, with its name, its state and the number of its rewards. Call it on a `settled` memory."""
         samples = map(np.array, self.samples)
         rows = zip(arms, received, self.rewards, self.zeros, samples, states, strict=True)
-        return [KeptRewards(*row) for row in rows]
+        return [KeptRewards(*row)._replace(most=most) for row in rows]
 
     def alarm(
         self, arm: int, received: Sequence[int], assumption: Assumption, *, minimize: bool

@@ -23,7 +23,8 @@ def policy_for(policy: Policy | None, objective: str | None) -> tuple[Policy, Ob
     if given is None or given == own:
         return policy, own
     if given.limit is None or own.text != "mean":  # a share of rewards is the mean of indicators
-        hint = "omit the policy" if given.q is not None else "take a policy that learns the mean, or omit it"
+        chosen = "features" if policy.contextual else "the policy"
+        hint = f"omit {chosen}" if given.q is not None else "take a policy that learns the mean, or omit it"
         rule = f"{own.text!r}, which is what {policy.name} optimises"
         message = f"objective = {given.text!r} must be {rule}; {hint}"
         raise NotApplicable(message, parameter="objective", value=objective, rule=rule)

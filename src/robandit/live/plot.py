@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from robandit.diagnostics.diagnosis import KeptRewards
 from robandit.diagnostics.plot import Row, estimates_figure, short
-from robandit.diagnostics.profile import Profile
-from robandit.diagnostics.study import Mean, trimmed
+from robandit.diagnostics.study import Mean, mean_of
 from robandit.diagnostics.words import words
 from robandit.notebook import block, paragraph, table
 from robandit.objectives import ObjectiveValue
@@ -35,7 +34,7 @@ def bandit_figure(
         arm, estimate = kept[i], estimates[i]
         name = f"{short(arm.arm)} ({arm.received:,}{'' if arm.state == 'active' else f', {arm.state}'})"
         plain = float(arm.sample.mean()) if len(arm.sample) and not values else math.nan
-        mean = Mean.of(values[i]) if values else trimmed(Profile(arm.sample, minimize))
+        mean = Mean.of(values[i]) if values else mean_of(arm, minimize=minimize)
         rows.append(Row(name, mean, plain, estimate.get("index", math.nan)))
     few = f", the {MOST} arms with the most {words(minimize).many} of {len(kept):,}" if len(kept) > MOST else ""
     return estimates_figure(rows, f"{words(minimize).one} (in brackets: their number)", f"{title}{few}")

@@ -24,8 +24,7 @@ import numpy as np
 from robandit.anytime.capped import EDGES, log_lower
 from robandit.anytime.evidence import Counted
 from robandit.diagnostics.diagnosis import KeptRewards
-from robandit.diagnostics.profile import Profile
-from robandit.diagnostics.study import Mean, trimmed
+from robandit.diagnostics.study import Mean, mean_of
 from robandit.diagnostics.words import words
 from robandit.drift.alarm import Alarm
 from robandit.drift.watch import KEPT
@@ -71,7 +70,7 @@ class ArmStanding:
     pulls: int
     """The number of rewards received."""
     mean: float
-    """The trimmed mean of the kept rewards."""
+    """The trimmed mean of the kept rewards; with a deadline their mean."""
     low: float
     high: float
     chance: float
@@ -111,12 +110,12 @@ def standing(
     objective: str = MEAN.text,
     means: Sequence[Mean] | None = None,
 ) -> Standing:
-    """Return how the arms stand. The arguments are copies of what a bandit knows, and the trimmed means, if they are known."""
+    """Return how the arms stand. The arguments are copies of what a bandit knows, and the means, if they are known."""
     aim = objective_from(objective)
     active = [i for i, each in enumerate(kept) if each.state == ACTIVE]
     chances = _chances(kept, active, minimize, aim)
     if means is None:
-        means = [trimmed(Profile(each.sample, minimize)) for each in kept]
+        means = [mean_of(each, minimize=minimize) for each in kept]
     arms = tuple(
         ArmStanding(
             arm=each.arm,

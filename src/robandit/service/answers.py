@@ -49,7 +49,7 @@ def arms_of(bandit: Bandit) -> list[bodies.Arm]:
 
 
 def arm_estimates(rows: Sequence[Mapping[str, Any]], study: ExperimentStudy | None) -> list[bodies.ArmEstimates]:
-    """Return what is known of each arm, from `Bandit.estimates`. A study adds a trimmed mean, or the objective, with its limits."""
+    """Return what is known of each arm, from `Bandit.estimates`. A study adds a mean, or the objective, with its limits."""
     answers = []
     for i, row in enumerate(rows):
         own = {name: json_number(value) for name, value in row.items() if name not in ("arm", "state", "pulls")}

@@ -570,7 +570,7 @@ class Experiments(msgspec.Struct, kw_only=True):
 class ArmEstimates(Arm, kw_only=True):
     """What is known about an arm. All numbers have the sign and the unit of the rewards that were sent."""
 
-    mean: Annotated[Number, Meta(description="A trimmed mean of a sample of at most 2,048 rewards.")] = None
+    mean: Annotated[Number, Meta(description="Of at most 2,048 rewards; trimmed without a deadline.")] = None
     value: Annotated[
         Number | msgspec.UnsetType,
         Meta(
@@ -625,7 +625,7 @@ class Experiment(Summary, kw_only=True):
 class ArmStanding(Arm, kw_only=True):
     """How an arm stands. All numbers have the sign and the unit of the rewards that were sent."""
 
-    mean: Annotated[Number, Meta(description="A trimmed mean of a sample of at most 2,048 rewards.")]
+    mean: Annotated[Number, Meta(description="Of at most 2,048 rewards; trimmed without a deadline.")]
     low: Annotated[Number, Meta(description="The lower limit of its 95 % interval.")]
     high: Annotated[Number, Meta(description="The upper limit of its 95 % interval.")]
     chance: Annotated[

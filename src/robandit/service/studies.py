@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from robandit.decisions.experiment import LiveExperiment
 from robandit.diagnostics.diagnosis import Diagnosis, diagnose
-from robandit.diagnostics.profile import Profile
-from robandit.diagnostics.study import Mean, trimmed
+from robandit.diagnostics.study import Mean, mean_of
 from robandit.errors import Overloaded
 from robandit.live.bandit import Bandit
 from robandit.live.standing import Standing, standing
@@ -25,7 +24,7 @@ MOST_WAITING = 64
 
 
 class ExperimentStudy(NamedTuple):
-    """A diagnosis, and a trimmed mean of each arm, or its objective, with limits."""
+    """A diagnosis, and a mean of each arm, or its objective, with limits."""
 
     epoch: int
     """The number of resets at the time."""
@@ -122,7 +121,7 @@ def _estimated(saved: bytes) -> list[dict[str, Any]]:
 
 def _studied(policy: Any, at: tuple[int, int], objective: str, kept: Any, counted: Any) -> ExperimentStudy:
     arms, minimize, changes, values = kept
-    trimmed_means = [trimmed(Profile(arm.sample, minimize)) for arm in arms]
-    stands = standing(arms, minimize, changes, counted, policy, objective, trimmed_means)
-    means = [Mean.of(each) for each in values] or trimmed_means
-    return ExperimentStudy(*at, time.monotonic(), diagnose(policy, *kept), means, stands)
+    means = [mean_of(arm, minimize=minimize) for arm in arms]
+    stands = standing(arms, minimize, changes, counted, policy, objective, means)
+    shown = [Mean.of(each) for each in values] or means
+    return ExperimentStudy(*at, time.monotonic(), diagnose(policy, *kept), shown, stands)

@@ -164,7 +164,8 @@ def _arms(
     total = sum(used.values())
     aim = objective_from(summary.settings.objective or "mean")
     unit = f", {summary.settings.unit}" if summary.settings.unit and aim.limit is None else ""
-    estimate = "trimmed mean" if aim.text == "mean" else aim.name
+    plain = aim.text != "mean" or summary.settings.deadline is not None
+    estimate = aim.name if plain else "trimmed mean"
     heads = {
         "arm": "",
         "traffic": "bar",
@@ -195,7 +196,7 @@ def _arms(
             rows.append(f'<tr><td class="words muted" colspan="{len(heads)}">{escaped(arm.reason)}</td></tr>')
     left = len(summary.arms) - len(arms)
     others = f'<p class="note">And {counted(left, "arm")} with less traffic.</p>' if left else ""
-    return f"{table('Arms', heads, rows)}{others}{_means_note(study)}"
+    return f"{table('Arms', heads, rows)}{others}{_means_note(study, summary)}"
 
 
 def _measured(summary: bodies.Summary) -> list[str]:
@@ -236,7 +237,7 @@ def _limits(low: float, high: float) -> str:
     return f"below {compact(high)}" if math.isinf(low) else f"{compact(low)} to {compact(high)}"
 
 
-def _means_note(study: ExperimentStudy | None) -> str:
+def _means_note(study: ExperimentStudy | None, summary: bodies.Summary) -> str:
     if study is None:
         return '<p class="note">Means appear after the first rewards.</p>'
     if study.diagnosis.values:
@@ -244,10 +245,13 @@ def _means_note(study: ExperimentStudy | None) -> str:
             f'<p class="note">Distribution-free limits from order statistics or counts, at {counted(study.rewards, "reward")}. '
             f"A share comes from a sample of at most {SIZE:,} rewards of each arm.</p>"
         )
+    means, limits = "Trimmed means", "A side on which the rewards are skewed has no limit."
+    if summary.settings.deadline is not None:
+        means, limits = "Means", "Failures and time-outs are included."
     return (
-        f'<p class="note">Trimmed means with 95 % limits, from a sample of at most {SIZE:,} rewards of each arm, at '
-        f"{counted(study.rewards, 'reward')}. A side on which the rewards are "
-        "skewed has no limit. They are of all rewards since the start or the last reset, also if an arm has changed since. "
+        f'<p class="note">{means} with 95 % limits, from a sample of at most {SIZE:,} rewards of each arm, at '
+        f"{counted(study.rewards, 'reward')}. {limits} "
+        "They are of all rewards since the start or the last reset, also if an arm has changed since. "
         "The chance to be best describes the same sample, and is no test.</p>"
     )
 
