@@ -12,7 +12,8 @@ constants. They may not allocate. A live bandit checks their array indices; the 
   also adds. A policy that counts them does not pull an arm again and again before its first reward. Index policies do so without
   further code. Its last entry is 1, or 0 while a log of Robandit 0.2 is replayed, whose rule did not count them;
 - ``x``: a policy whose hooks have a parameter ``x`` after ``s`` or ``arm``, such as ``select(p, s, x)`` and ``update(p, s, arm, x,
-  reward)``, gets the features of the decision there. Its state has a field ``x``, which is filled in before each hook is called;
+  reward)``, gets the features of the decision there. It sets ``contextual = True``, has a parameter ``d``, the length of x, with
+  the default 1, and a field ``x`` of its state, which is filled in before each hook is called;
 - ``about``: `Facts`, for the table of policies. A parameter named in ``knows`` may be None until `Policy.informed_by` fills it in.
   The policy cannot play before. `simulate` fills in a parameter called ``horizon``.
 """

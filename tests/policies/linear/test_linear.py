@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from robandit.kernel.build import flat
 from robandit.kernel.random import streams
 from robandit.policies.linear import clipped
 from robandit.policies.linear.columns import for_columns
+from robandit.policies.linear.model import dot
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of 64-bit words, on purpose
 TOLD = {"eps": 0.5, "nu": 1.5, "S": 2.0, "horizon": 1000}
@@ -336,6 +338,7 @@ def test_shared_coefficients_use_one_model():
         (lambda: rb.HvtUCB(S=0.0), "S"),
         (lambda: rb.HeavyOFUL(nu=-1.0), "nu"),
         (lambda: for_columns(rb.LinUCB(d=3), 4), "d"),
+        (lambda: for_columns(rb.LinUCB(shared=True), 4), "shared"),
     ],
 )
 def test_wrong_parameters_are_refused(call, parameter):
@@ -348,3 +351,49 @@ def test_a_restart_would_forget_contexts():
     with raises(NotApplicable):
         for_columns(rb.Restarting(rb.AdaClipTS()), 3)
     assert for_columns(rb.Floor(rb.AdaClipTS()), 3).of.d == 3
+
+
+class Slopes(rb.Policy):
+    """A policy of a user: stochastic gradient descent per arm, each arm in turn while t is small."""
+
+    d: int = 1
+    contextual = True
+
+    def init(self, arms, horizon):
+        return SlopesState(np.zeros(self.d), np.zeros((arms, self.d)), np.zeros(1))
+
+    @staticmethod
+    def select(p, s, x):
+        if s.t[0] < 30.0:
+            return int(s.t[0]) % s.theta.shape[0]
+        best = 0
+        for arm in range(s.theta.shape[0]):
+            if dot(s.theta[arm], x) > dot(s.theta[best], x):
+                best = arm
+        return best
+
+    @staticmethod
+    def update(p, s, arm, x, reward):
+        s.t[0] += 1.0
+        error = reward - dot(s.theta[arm], x)
+        for i in range(x.shape[0]):
+            s.theta[arm, i] += 0.1 * error * x[i]
+
+
+class SlopesState(NamedTuple):
+    x: np.ndarray
+    theta: np.ndarray
+    t: np.ndarray
+
+
+def test_a_policy_of_ones_own_gets_x():
+    problem = rb.problems.linear(2, 3, coefficients=[[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])
+    result = rb.simulate([Slopes(), rb.UCB1()], problem, 500, 4, seed=0)
+    own, blind = result.regret[:, :, -1].mean(axis=1)
+    assert own < 0.3 * blind
+    bandit = rb.Bandit(["a", "b"], Slopes(), features={"f": rb.Category(["u", "v"])}, compile="never")
+    for i in range(100):
+        context = {"f": "uv"[i % 2]}
+        arm = bandit.select(context=context)
+        bandit.update(arm, float((arm == "a") == (i % 2 == 0)), context=context)
+    assert [bandit.select(context={"f": f}) for f in "uv"] == ["a", "b"]

@@ -27,7 +27,13 @@ def for_columns(policy: Policy, d: int, *, shared: bool = False) -> Policy:
     if not policy.contextual:
         return policy
     given: Any = policy
+    for name in ("d", "shared") if shared else ("d",):
+        if not hasattr(policy, name):
+            raise NotApplicable(f"{policy!r} has no parameter {name}, so it cannot use this x: take a linear policy")
     if given.d not in (1, d):
         raise invalid("d", given.d, f"{d}, the columns of x", owner=type(policy).__name__, hint="leave it out")
+    if getattr(given, "shared", shared) != shared and not shared:
+        hint = "x has no features of arms here; leave it out"
+        raise invalid("shared", True, "False", owner=type(policy).__name__, hint=hint)
     changed = {"d": d, "shared": True} if shared else {"d": d}
     return policy if given.d == d and not shared else dataclasses.replace(policy, **changed)
