@@ -130,6 +130,7 @@ def test_what_is_not_an_answer(make, proxy, server, name, cases, caplog):
 DECISION = {"id": "x", "experiment": "p", "arm": "a", "propensity": 0.5, "time": 1.5, "seq": 7, "fallback": False}
 REWARD = {"id": "x", "experiment": "p", "value": 0.5, "outcome": "applied"}
 EXPERIMENT = {"name": "p", "arms": [{"arm": "a"}], "settings": {"minimize": True}}
+EXPLANATION = {"id": "x", "experiment": "p", "arms": [{"arm": "a"}]}
 MEANT = {("propensity", None), ("time", 2), ("seq", 2), ("fallback", True)}
 """Values of `WRONG` that are not wrong in these fields."""
 
@@ -146,12 +147,17 @@ def read_experiment(answer):
     return answers.experiment_of(answer, "p")
 
 
+def read_explanation(answer):
+    return answers.explanation_of(answer, "p", "x")
+
+
 @pytest.mark.parametrize("value", WRONG, ids=lambda value: repr(value)[:20])
 @pytest.mark.parametrize(
     ("read", "answer", "field"),
     [(read_decision, DECISION, field) for field in DECISION]
     + [(read_reward, REWARD, field) for field in REWARD]
-    + [(read_experiment, EXPERIMENT, field) for field in EXPERIMENT],
+    + [(read_experiment, EXPERIMENT, field) for field in EXPERIMENT]
+    + [(read_explanation, EXPLANATION, field) for field in EXPLANATION],
 )
 def test_every_field_is_checked(read, answer, field, value):
     read(answer)

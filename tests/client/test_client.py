@@ -15,7 +15,7 @@ from helpers.clients import PATIENT, clients, cut, eventually, gives_up_after, r
 from helpers.fault_proxy import FaultProxy
 from helpers.invalid import raises
 from helpers.serving import Server
-from robandit import errors
+from robandit import Number, errors
 from robandit_client import AsyncClient, Client, Report, values
 from robandit_client.core import Availability
 from robandit_client.outbox import MOST_BYTES, MOST_ITEMS, Outbox, chunks
@@ -203,6 +203,42 @@ def test_the_standing(client, name):
     assert found["statement"]["sentence"] == "b costs less than a (capped at 30), at 95 %, may be looked at any time"
     with raises(errors.NotFound, code="unknown-experiment"):
         client.experiment(f"{name}-unknown").standing()
+
+
+def test_contexts_and_explanations(client, server, name):
+    features = {"tokens": Number(log=True), "region": {"type": "category", "values": ["eu", "us"]}}
+    router = client.create(name, ["a", "b"], policy="LinUCB", minimize=True, features=features)
+    assert router.show()["settings"]["features"]["tokens"] == Number(log=True).to_dict()
+    first = router.decide(context={"tokens": 900, "region": "eu", "user": "ann"})
+    others = router.decide_many([{"context": {"tokens": 9, "region": "us"}}])
+    router.reward_many([(first, 3.0), (others[0], 1.0)])
+    explained = router.explain(first)
+    assert explained["features"] == {"intercept": 1.0, "tokens": 0.0, "region=eu": 1.0, "region=us": 0.0}
+    assert explained["context"]["user"] == "ann"
+    assert [set(arm["policy"]) for arm in explained["arms"]] == [{"mean", "width", "chance"}] * 2
+    assert router.explain(others[0].id)["reward"]["value"] == 1.0
+    for context in (None, {"tokens": 0, "region": "eu"}):
+        with raises(errors.InvalidInput, code="invalid"):
+            router.decide(context=context)
+    with raises(errors.NotFound, code="unknown-decision"):
+        router.explain("no such/decision")
+    if isinstance(client, Client):
+        with raises(errors.Conflict, code="no-allocation", match="decide"):
+            client.edge(name)
+
+
+def test_a_fallback_is_learned_with_its_context(make, line, server, name):
+    features = {"region": {"type": "category", "values": ["eu", "us"]}}
+    with make(line.url, server.key, fallback="b", **LIMITS) as client:
+        router = client.create(name, ["a", "b"], policy="LinUCB", features=features)
+        cut(line)
+        decision = router.decide(context={"region": "us"})
+        assert (decision.arm, decision.fallback) == ("b", True)
+        router.reward(decision, 1.0)
+        restore(line)
+        client.flush(timeout=30.0)
+        explained = router.explain(decision)
+    assert (explained["observed"], explained["features"]["region=us"], explained["status"]) == (True, 1.0, "rewarded")
 
 
 def test_floats_keep_their_bits(client, server, name):

@@ -17,7 +17,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     with Server(tmp_path / "robandit.db", authenticate=True) as server:
         monkeypatch.setenv("URL", server.url)
         monkeypatch.setenv("KEY", server.key)
-        assert CHECK["run_python"](PAGE) == 8
+        assert CHECK["run_python"](PAGE) == 9
         counts = server.call("GET", "/v1/experiments/provider").json["counts"]
     assert counts == {"decisions": 506, "rewards": 506, "late": 0, "expired": 0, "open": 0}
 

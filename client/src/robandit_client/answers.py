@@ -30,6 +30,7 @@ _WAYS_OUT = {
     "no-key": "pass a key to Client(url, key)",
     "unknown-key": "check the key that you passed to Client(url, key)",
     "unknown-experiment": "create it with client.create(name, arms)",
+    "no-allocation": "use client.experiment(name).decide(context=...)",
 }
 """What to do with the client about some codes of the service, whose own advice is for callers over HTTP."""
 
@@ -198,16 +199,29 @@ def standing_of(answer: Any, name: str) -> dict[str, Any]:
     return fields
 
 
+def explanation_of(answer: Any, name: str, id: str) -> dict[str, Any]:
+    """Return a decision with its reasons, after a check of its id and of its arms."""
+    fields = _fields(answer)
+    _check(fields, "experiment", fields.get("experiment") == name, repr(name))
+    _check(fields, "id", fields.get("id") == id, repr(id))
+    _check_arms(fields)
+    return fields
+
+
 def experiment_of(answer: Any, name: str) -> dict[str, Any]:
     """Return an experiment, after a check of what the client uses: its name, its arms, and whether it minimises."""
     fields = _fields(answer)
     _check(fields, "name", fields.get("name") == name, repr(name))
     minimize = _fields(fields.get("settings")).get("minimize")
     _check(fields, "settings", isinstance(minimize, bool), "settings that say whether to minimise")
+    _check_arms(fields)
+    return fields
+
+
+def _check_arms(fields: dict[str, Any]) -> None:
     arms = fields.get("arms")
     are_arms = isinstance(arms, list) and arms and all(is_text(_fields(each).get("arm")) for each in arms)
     _check(fields, "arms", are_arms, "a list of arms")
-    return fields
 
 
 def _fields(answer: Any) -> dict[str, Any]:

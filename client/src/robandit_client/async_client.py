@@ -65,6 +65,7 @@ class AsyncClient(BaseClient):
         objective: str | None = None,
         deadline: float | None = None,
         failure_cost: float | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> AsyncExperiment:
         """Create an experiment, or find it if it exists with the same settings. See `Client.create`."""
         settings = settings_of(
@@ -85,6 +86,7 @@ class AsyncClient(BaseClient):
             objective=objective,
             deadline=deadline,
             failure_cost=failure_cost,
+            features=features,
         )
         await self._core.create(name, settings)
         return self.experiment(name, minimize=minimize)
@@ -197,6 +199,10 @@ class AsyncExperiment(BaseExperiment):
     async def show(self) -> dict[str, Any]:
         """Return the experiment with its settings, counts, estimates and warnings. The key needs the scope read."""
         return await self._core.show(self.name)
+
+    async def explain(self, decision: Decision | str) -> dict[str, Any]:
+        """Return what was known when a decision was made, and its outcome. See `Experiment.explain`."""
+        return await self._core.explain(self.name, decision)
 
     async def standing(self) -> dict[str, Any]:
         """Return which arm leads, and how each arm stands, as `Experiment.standing` does."""

@@ -103,6 +103,7 @@ class Client(BaseClient):
         objective: str | None = None,
         deadline: float | None = None,
         failure_cost: float | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> Experiment:
         """Create an experiment, or find it if it exists with the same settings. Raise `Conflict` if its settings differ.
 
@@ -115,6 +116,8 @@ class Client(BaseClient):
         ``cap`` lets `Experiment.standing` say which arm wins.
         ``deadline`` is for rewards that are elapsed seconds, with ``minimize``: a longer one, a time-out and a failure (`fail`)
         cost ``failure_cost``, or else the deadline.
+        ``features`` are the fields of contexts that the policy learns from, such as ``{"tokens": {"type": "number", "log": True},
+        "region": {"type": "category", "values": ["eu", "us"]}}``, or ``{"region": robandit.Category(["eu", "us"])}``.
         """
         settings = settings_of(
             arms,
@@ -134,6 +137,7 @@ class Client(BaseClient):
             objective=objective,
             deadline=deadline,
             failure_cost=failure_cost,
+            features=features,
         )
         finished(self._core.create(name, settings))
         return self.experiment(name, minimize=minimize)
@@ -269,7 +273,8 @@ class Experiment(BaseExperiment):
         arm
             Report this arm, which you have chosen yourself. While the service is away, the report is kept.
         context
-            Anything that JSON can express, up to 64 KiB. It is stored, and not used.
+            Anything that JSON can express, up to 64 KiB. It is stored. An experiment with ``features`` needs a dict with their
+            values, and learns from these only.
         id
             By default a new UUIDv7. The same id with the same content gives the same decision.
         fallback
@@ -341,6 +346,14 @@ class Experiment(BaseExperiment):
     def show(self) -> dict[str, Any]:
         """Return the experiment with its settings, counts, estimates and warnings. The key needs the scope read."""
         return finished(self._core.show(self.name))
+
+    def explain(self, decision: Decision | str) -> dict[str, Any]:
+        """Return what was known when a decision, or the one with an id, was made, and its outcome. The key needs the scope read.
+
+        The keys are those of ``GET /v1/experiments/{name}/decisions/{id}``. With features: ``["features"]``, and for each arm in
+        ``["arms"]`` its mean, width and chance in ``["policy"]``.
+        """
+        return finished(self._core.explain(self.name, decision))
 
     def standing(self) -> dict[str, Any]:
         """Return which arm leads, with its chance and a sentence, and how each arm stands. The key needs the scope read.

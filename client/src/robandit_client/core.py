@@ -13,11 +13,13 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, Union
+from urllib.parse import quote
 
 from robandit_client.answers import (
     decision_of,
     delivery_of,
     experiment_of,
+    explanation_of,
     failure_of,
     items_of,
     reward_of,
@@ -150,6 +152,12 @@ class Core:
     async def show(self, name: str) -> dict[str, Any]:
         """Return an experiment with its counts, estimates and warnings."""
         return await self._experiment("GET", name, None)
+
+    async def explain(self, name: str, decision: Decision | str) -> dict[str, Any]:
+        """Return a decision with what was known when it was made."""
+        id = _decision_id(name, decision)
+        read = partial(explanation_of, name=name, id=id)
+        return await self._call("GET", name, f"decisions/{quote(id, safe='')}", None, read, patient=True)
 
     async def standing(self, name: str) -> dict[str, Any]:
         """Return how the arms of an experiment stand."""
@@ -531,6 +539,10 @@ def settings_of(arms: Sequence[str], *others: Any, **later: Any) -> dict[str, An
     if isinstance(arms, str):
         raise invalid("arms", arms, "a list of names")
     given = {name: value for name, value in later.items() if value is not None}
+    if isinstance(given.get("features"), Mapping):  # robandit.Number and robandit.Category become data
+        given["features"] = {
+            name: each.to_dict() if hasattr(each, "to_dict") else each for name, each in given["features"].items()
+        }
     return {"arms": list(arms), **dict(zip(_SETTINGS, others)), **given}
 
 
