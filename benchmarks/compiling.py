@@ -23,7 +23,7 @@ from robandit.policies import all_policies
 from robandit.policies.base import Policy
 from robandit.simulate.simulation import play_kernel
 
-SOME = ("AdaKLUCB", "AdaRUCB", "UCB1", "HTINF", "ForceMoM", "MRAPE", "LBSDA")
+SOME = ("AdaKLUCB", "AdaRUCB", "UCB1", "HTINF", "ForceMoM", "MRAPE", "IMED")
 MEASURE = "import sys, compiling; compiling.measure(sys.argv[1], sys.argv[2:])"
 
 

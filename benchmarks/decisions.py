@@ -25,6 +25,8 @@ UNINFORMED: list[Policy] = [  # know nothing, not even the horizon; those with a
     rb.GaussianTS(),
     rb.DirichletSampling(),
     rb.LBSDA(),
+    rb.IMED(),
+    rb.MaillardSampling(),
     rb.UCB1(),
     rb.NormalUCB(),
     rb.EpsilonGreedy(),
@@ -40,6 +42,7 @@ UNINFORMED: list[Policy] = [  # know nothing, not even the horizon; those with a
 # to their rewards.
 OTHERS = 0.5
 SLOW = {rb.DirichletSampling().name: 0.05}
+TOO_SLOW: list[Policy] = [rb.MARS(), rb.RMMUCB()]  # told nothing either, but a run takes T^2 steps or more
 IN_README: list[Policy] = [
     OURS,
     rb.DirichletSampling(),
@@ -107,6 +110,12 @@ def counts(replications: int) -> str:
     slow = ", ".join(f"{name} the first {max(1, round(share * replications))}" for name, share in SLOW.items())
     others = round(OTHERS * replications)
     return f"AdaKL-UCB plays {replications} replications, the others the first {others} of them, {slow}."
+
+
+def left_out() -> str:
+    """Return a sentence about the policies that are told nothing, but do not play."""
+    names = " and ".join(policy.name for policy in TOO_SLOW)
+    return f"{names} are also told nothing, but left out: a run takes T^2 steps or more."
 
 
 def table(rows: list[Row]) -> list[str]:

@@ -21,7 +21,7 @@ import polars as pl
 import recorded_sets
 
 import robandit as rb
-from decisions import OURS, UNINFORMED, Row, counts, play, table, write_details
+from decisions import OURS, UNINFORMED, Row, counts, left_out, play, table, write_details
 from robandit.kernel import compiled, loops
 from robandit.kernel.build import flat
 from robandit.kernel.types import Floats, Ints, UInts
@@ -75,7 +75,7 @@ def main() -> None:
         "",
         "On the suite `delayed`. [Late rewards](../policies/table.md): what a policy does with pulls whose reward is to come. "
         f"T = {HORIZON:,}, seed {SEED}; all policies play the same rewards and delays. Policies with a scale keep "
-        f"its default of 1. {counts(replications)} Written by `python benchmarks/delayed.py`, which also writes "
+        f"its default of 1. {counts(replications)} {left_out()} Written by `python benchmarks/delayed.py`, which also writes "
         "`build/delayed.md`: every policy on every problem.",
         "",
     ]

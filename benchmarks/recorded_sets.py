@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 
 import robandit as rb
-from decisions import OURS, UNINFORMED, Row, counts, play, summary, table, write_details
+from decisions import OURS, UNINFORMED, Row, counts, left_out, play, summary, table, write_details
 from robandit.policies.base import Policy
 from robandit.wording import counted
 
@@ -72,7 +72,7 @@ def main() -> None:
         "",
         f"Rewards are drawn with replacement, T = {HORIZON:,}, seed {SEED}; all policies play the same. Policies with a scale keep "
         "its default of 1. A run is lost if its regret is above half of uniform play's. "
-        f"{counts(replications)} Written by `python benchmarks/recorded_sets.py`, which also writes "
+        f"{counts(replications)} {left_out()} Written by `python benchmarks/recorded_sets.py`, which also writes "
         "`build/recorded.md`: every policy on every set.",
         "",
         "## AdaKL-UCB on each set",

@@ -124,12 +124,16 @@ GOALS: list[tuple[Policy, float, float]] = [
     (rb.KurtosisUCB(kappa=1.1), math.inf, 1.5),
     (rb.ForceMoM(), 1.5, 1.5),
     (rb.UniINF(), 6.0, 1.5),
+    (rb.ClippedSGDUCB(), math.inf, 1.5),
     (rb.LBSDA(), 6.0, 1.5),
     (rb.LBSDA(memory="limited"), 6.0, 1.5),
     (rb.LBSDA(window=1000), 6.0, 1.5),
     (rb.DirichletSampling(), 50.0, 1.5),
     (rb.DirichletSampling(bonus="bounded"), 50.0, 1.5),
     (rb.GaussianTS(), 6.0, 1.5),
+    (rb.IMED(), 3.0, 1.5),
+    (rb.IMED(family="bounded"), 6.0, 1.5),
+    (rb.MaillardSampling(), 6.0, 1.5),
 ]
 
 

@@ -1,22 +1,18 @@
 """Measure the tail index's interval: ``python benchmarks/tail_intervals.py`` writes docs/results/tail-intervals.md (five minutes).
 
-How often the stated interval (``tail_index(x)``) contains the true index, and how long it is, by law and sample size.
+How often the stated interval (``tail_index(x, method="gpd")``) contains the true index, and how long it is, by law and sample size.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaincinv
 
 from robandit.diagnostics import TailIndex, tail_index
-from robandit.diagnostics.tails import LEAST
-from robandit.kernel.types import Floats
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "tail-intervals.md"
 SEED = 2026
@@ -70,7 +66,7 @@ LAWS: list[tuple[str, float, Law]] = [
 ]
 
 
-def covers(found: Sequence[TailIndex | Hill], index: float) -> float:
+def covers(found: list[TailIndex], index: float) -> float:
     """Return the share of the known intervals that contain the index."""
     known = [each for each in found if not math.isnan(each.index)]
     return float(np.mean([each.low <= index <= each.high for each in known])) if known else math.nan
@@ -85,32 +81,11 @@ class Row(NamedTuple):
     hill: str
 
 
-@dataclass(frozen=True)
-class Hill:
-    """Hill's estimate about the median, with its interval for an exact Pareto tail. Equal largest values are a light tail."""
-
-    index: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, x: Floats) -> Hill:
-        """Estimate the right tail from the n^(2/3) largest of n values above the median."""
-        top = -np.sort(-(x[x > np.median(x)] - np.median(x)))
-        if len(top) < LEAST:
-            return cls(math.nan, math.nan, math.nan)
-        k = int(len(top) ** (2.0 / 3.0) + 1e-9)
-        shape = float(np.mean(np.log(top[:k] / top[k])))
-        if shape <= 0.0:
-            return cls(math.inf, math.inf, math.inf)
-        return cls(1.0 / shape, float(gammaincinv(k, 0.025)) / (k * shape), float(gammaincinv(k, 0.975)) / (k * shape))
-
-
 def _row(index: float, draw: Law, n: int, samples: int) -> Row:
     rng = np.random.default_rng([SEED, n])
     drawn = [draw(rng, n) for _ in range(samples)]
-    stated = [tail_index(x, about="median") for x in drawn]
-    hill = [Hill.of(x) for x in drawn]
+    stated = [tail_index(x, method="gpd", about="median") for x in drawn]
+    hill = [tail_index(x, method="hill", about="median") for x in drawn]
     known = [each for each in stated if not math.isnan(each.index)]
     low, high = (float(np.median([getattr(each, end) for each in known])) for end in ("low", "high"))
     unknown = f" ({len(stated) - len(known)} unknown)" if len(known) < len(stated) else ""
@@ -125,7 +100,7 @@ def main() -> None:
     lines = [
         "# The interval of the tail index, measured",
         "",
-        "How often the 95 % interval of `tail_index(x)` contains the true index of the right tail.",
+        'How often the 95 % interval of `tail_index(x, method="gpd")` contains the true index of the right tail.',
         "[The report of `robandit diagnose`](../explanation/diagnose.md#how-heavy-are-the-tails) explains the estimate.",
         "",
         f"| law | index | covers: n = {sizes} | median ends, n = {SHOWN:,} | may be light, n = {SHOWN:,} | "

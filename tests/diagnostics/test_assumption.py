@@ -12,6 +12,7 @@ from helpers.cases import cases
 from helpers.invalid import assert_invalid
 from helpers.samples_of import ALL, LEFT, RIGHT, SYMMETRIC, drawn
 from robandit.diagnostics import truncated_nonpositivity
+from robandit.diagnostics.assumption import judge
 from robandit.errors import InvalidInput
 
 SAMPLES = 200
@@ -117,6 +118,28 @@ def test_an_estimated_centre_does_not_pass_for_skewness():
 def test_a_pattern_in_the_order_does_not_pass_for_skewness(pattern):
     """Even against odd positions called the first of these right-skewed."""
     assert truncated_nonpositivity(pattern * 300, "median").verdict == "not contradicted"
+
+
+@cases("name", ALL)
+def test_symmetry_is_judged_to_both_sides_with_half_the_risk_each(name):
+    x = drawn(name, 1500) + 4.0
+    found = judge(x, "symmetric", 0.02)
+    right, left = judge(x, "median", 0.01), judge(-x, "median", 0.01)
+    assert bool(found) == (bool(right) and bool(left)) == (name in SYMMETRIC)
+    assert found.mirrored == (name in LEFT) or name in SYMMETRIC
+    assert found.confidence == pytest.approx(0.98)
+    if name in LEFT:
+        assert (found.about, found.mean) == (-left.about, -left.mean)
+        assert (found.limit, found.statistic) == (left.limit, left.statistic)
+        assert f"about the median (at least {found.about:.4g}): CONTRADICTED" in str(found)
+        assert "add up to less than 0" in str(found)
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_symmetric_rewards_are_rarely_called_asymmetric(name):
+    rng = np.random.default_rng(11)
+    wrong = sum(not judge(SYMMETRIC[name](rng, 400) - 3.0, "symmetric", 0.2) for _ in range(SAMPLES)) / SAMPLES
+    assert wrong <= 0.2 + 4 * math.sqrt(0.16 / SAMPLES)
 
 
 def test_laws_whose_mean_is_0_thanks_to_rare_losses_are_the_known_weakness():

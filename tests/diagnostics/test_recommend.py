@@ -57,10 +57,12 @@ def test_thompson_sampling_is_mentioned_only_for_light_tails():
 
 def test_policies_for_bounded_rewards_are_ready_to_copy():
     text = " ".join(str(rb.recommend([0.2, 0.4, 3.0], bounds=(0, 5))).split())
-    assert "KLUCB(lower=0, upper=5)" in text
+    assert "IMED(family='bounded', upper=5)" in text
+    assert "MaillardSampling(family='bounded', lower=0, upper=5)" in text
     text = " ".join(str(rb.recommend([0.2, 0.4, 3.0], bounds=(0, 5), minimize=True)).split())
-    assert "KLUCB(lower=-5, upper=0)" in text  # it learns minus the cost
-    assert "KLUCB" not in str(rb.recommend([0.2, 0.4, 3.0]))
+    assert "IMED(family='bounded', upper=0)" in text  # it learns minus the cost
+    assert "MaillardSampling(family='bounded', lower=-5, upper=0)" in text
+    assert "IMED" not in str(rb.recommend([0.2, 0.4, 3.0]))
 
 
 def test_the_leading_arm_decides():

@@ -42,6 +42,7 @@ orders = st.none() | st.floats(min_value=1e-3, max_value=1.0)
     | st.builds(
         rb.RobustUCB, estimator=st.just("truncated"), eps=orders, u=st.none() | positive, common_threshold=st.booleans()
     )
+    | st.builds(rb.MARS, limit=st.integers(10, 5000))
 )
 def test_policies_with_parameters_read_back_from_their_repr(policy):
     (read,) = policies_from(repr(policy))

@@ -108,7 +108,7 @@ def test_summary() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "met"), [(rb.AdaRUCB(), True), (rb.UCB1(), False), (rb.NormalUCB(), False), (rb.RUCBTEA(), None)]
+    ("policy", "met"), [(rb.AdaRUCB(), True), (rb.UCB1(), False), (rb.MARS(), False), (rb.RUCBTEA(), None)]
 )
 def test_whether_an_assumption_holds(policy: rb.Policy, met: bool | None) -> None:
     row = summary(made_up.results({P: {"a": [1.0]}}, policies={"a": policy})).row(0, named=True)

@@ -13,6 +13,7 @@ VARIANTS = [  # with other states, or other branches of their hooks
     rb.AdaRUCB(c=0.2, delta_exp=0.5, solver="doubling"),
     rb.AdaKLProved(pulls="double"),
     rb.APE2(perturbation="gev"),
+    rb.ClippedSGDUCB(groups=3, batch=2),
     rb.KLinfUCB(batch=0.5),
     rb.KurtosisUCB(kappa=1.1),
     rb.LBSDA(memory="limited"),

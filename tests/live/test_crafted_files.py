@@ -113,6 +113,8 @@ def test_numbers_that_make_no_sense(compiled, tmp_path):
         (rb.GaussianTS(), "arms", (slice(None), 0), np.inf),
         (rb.LBSDA(), "slots", (0, 0), 10**6),
         (rb.LBSDA(), "slots", (slice(None), 2), 2**45),
+        (rb.MARS(), "pulls", -2, 2**50),
+        (rb.MARS(), "spans", (slice(None), 1), 2**45),
         (rb.RobustMOSS(eps=0.5, u=1.0, horizon=500), "arms", (slice(None), 1), np.inf),
         (rb.RUCBTEA(), "reach", slice(None), np.inf),
         (rb.Ada2TINF(), "root", 4, 1e308),  # the probability of a choice would be NaN

@@ -19,7 +19,7 @@ from robandit.diagnostics.diagnosis import ONCE
 from robandit.errors import AssumptionWarning, CorruptFile
 from robandit.live import memory as module
 from robandit.live.memory import CHUNK, FIRST, RISK, SIZE, Memory
-from robandit.policies.assumptions import NONPOSITIVE
+from robandit.policies.assumptions import NONPOSITIVE, SYMMETRIC
 
 ARMS = ["a", "b"]
 
@@ -30,6 +30,10 @@ class Free(rb.UCB1):
 
 class Plain(rb.UCB1):
     about = replace(rb.UCB1.about, assumption=NONPOSITIVE)
+
+
+class Symmetric(rb.UCB1):
+    about = replace(rb.UCB1.about, assumption=SYMMETRIC)
 
 
 # --- the record -----------------------------------------------------------------------------------------------------
@@ -153,6 +157,34 @@ def test_diagnose_judges_the_policys_own_assumption(policy):
     assert found.leading.arm == "b"
     assert found.contradicted == (policy == Plain())
     assert ("CONTRADICTED by the leading arm" in found.words()) == (policy == Plain())
+
+
+@pytest.mark.parametrize("policy", [rb.MARS(), rb.RMMUCB(), rb.ClippedSGDUCB(horizon=5000, range=1.0)], ids=repr)
+def test_policies_that_assume_symmetry_say_what_is_tested(policy):
+    assert policy.facts.assumption == SYMMETRIC
+    assert policy.facts.assumption.point is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "side", "case"),
+    [("pareto_1.5", "more", "right-skewed"), ("negated_pareto_1.5", "less", "left-skewed or symmetric")],
+)
+def test_skewness_to_either_side_contradicts_symmetry(name, side, case):
+    bandit = rb.Bandit(ARMS, Symmetric())
+    seen = caught(bandit, "a", drawn(name, 2048).tolist())
+    assert len(seen) == 1
+    for part in (SYMMETRIC, "contradict that about the median", f"add up to {side} than 0", f"Take AdaKL-UCB ({case})"):
+        assert part in str(seen[0].message)
+    found = bandit.diagnose()
+    assert found.contradicted
+    assert "  symmetry about the median (at " in str(found)
+    assert f"it assumes {SYMMETRIC}: CONTRADICTED by the leading arm" in found.words()
+
+
+def test_symmetric_rewards_do_not_contradict_symmetry():
+    bandit = rb.Bandit(ARMS, Symmetric())
+    assert caught(bandit, "a", (drawn("student_1.5", 2048) + 3.0).tolist()) == []
+    assert bandit.diagnose().contradicted is False
 
 
 # --- the warning ----------------------------------------------------------------------------------------------------

@@ -324,7 +324,7 @@ def test_probabilities_beyond_one():
         rb.Bandit(["a", "b"], Rounding(excess=0.5), seed=0).decide()
 
 
-@pytest.mark.parametrize("policy", [rb.DirichletSampling()], ids=lambda policy: policy.label)
+@pytest.mark.parametrize("policy", [rb.DirichletSampling(), rb.MARS()], ids=lambda policy: policy.label)
 def test_decisions_whose_probability_is_not_known_are_repeated(policy):
     """Their propensity is NaN, in events as objects and as data."""
     source = []

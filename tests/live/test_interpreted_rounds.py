@@ -32,7 +32,7 @@ VARIANTS = [  # with other hooks, or other branches of them, than the default
 POLICIES = [*all_policies(), *VARIANTS]
 ROUNDS = amount(250, 400)
 # These resample or integrate for a decision: without compilation it takes up to 60 ms.
-SLOW = {"Gaussian TS": 60}
+SLOW = {"MARS": 40, "RMM-UCB": 30, "Gaussian TS": 60}
 EXTREMES = [1e150, -1e150, 1e-130, -1e-130, 1.0, -1.0, 0.0, -0.0]
 
 

@@ -25,6 +25,7 @@ MORE = [
     rb.RUCBMoM(g="corollary"),
     rb.APE2(eps=1.0, perturbation="pareto"),
     rb.EpsilonGreedy(epsilon=0.0),
+    rb.ClippedSGDUCB(groups=3, batch=2, smoothing=0.0),
     rb.KLinfUCB(batch=0.5),
     rb.RobustUCB(common_threshold=True),
 ]
@@ -39,7 +40,7 @@ MASKED = [policy for policy in POLICIES if policy.respects_allowed]
 DETERMINISTIC = [
     policy for policy in MASKED if not policy.facts.random or policy == ready(rb.EpsilonGreedy(epsilon=0.0))
 ]
-SLOW = ("KLinf-UCB",)
+SLOW = ("RMM-UCB", "KLinf-UCB", "MARS")
 EXPLORING = [ready(policy) for policy in (rb.AdaRUCB(), rb.KurtosisUCB(), rb.RUCBTEA(f="corollary"))]  # in short runs
 each = pytest.mark.parametrize
 
@@ -395,7 +396,7 @@ def test_the_others_play_on_with_an_added_arm(policy):
 
 def test_a_state_that_has_grown_keeps_its_rewards():
     """Room differs between arms; the new arm gets the stretch after all others, and can grow too."""
-    policy = ready(rb.DirichletSampling())
+    policy = ready(rb.RMMUCB())
     live = run(policy, 2)
     for j in range(200):
         live.tell(0, float(j))

@@ -35,7 +35,7 @@ RANDOMISED = [
     ready(rb.EpsilonGreedy(epsilon=1.0)),
     rb.MRAPE(eps=0.5, horizon=20),  # no noise after 4 rewards of an arm
 ]
-UNKNOWN = (rb.DirichletSampling,)
+UNKNOWN = (rb.MARS, rb.RMMUCB, rb.DirichletSampling)
 KNOWN = [policy for policy in RANDOMISED if not isinstance(policy, UNKNOWN)]
 
 over_all = pytest.mark.parametrize("policy", RANDOMISED, ids=lambda policy: policy.name)
@@ -152,8 +152,10 @@ def test_the_chance_of_a_weighted_policy_is_its_mark(policy):
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
-def test_chances_of_duels_are_not_known():
-    policy = rb.DirichletSampling()
+@pytest.mark.parametrize(
+    "policy", [ready(rb.MARS()), ready(rb.RMMUCB()), rb.DirichletSampling()], ids=lambda policy: policy.name
+)
+def test_chances_that_depend_on_signs_are_not_known(policy):
     for run in states(policy, masks=False, horizon=20):
         counts = run.s.slots[:ARMS, USED]
         if (counts == 0).any():
@@ -182,8 +184,13 @@ def draws_in_select(policy):
 def test_the_facts_say_which_policies_randomise(policy):
     run = started(policy)
     assert policy.facts.random == ("rng" in run.s._fields)
+    if isinstance(policy, rb.ClippedSGDUCB):  # it draws when it learns: given the state, choices are deterministic
+        assert policy.facts.random
+        assert not policy.randomised
+        assert not draws_in_select(policy)
+        return
     assert policy.randomised == policy.facts.random
-    if policy.randomised and not isinstance(policy, UNKNOWN):  # whose weights are hashes
+    if policy.randomised and not isinstance(policy, UNKNOWN):  # whose signs or weights are hashes
         assert draws_in_select(policy)
     if not policy.randomised:
         with pytest.raises(InvalidInput, match="has no chance: write it as a static method"):

@@ -32,7 +32,6 @@ def test_what_0_2_wrote_is_read(policy):
         ({"schedule": "proved"}, "AdaKLUCB(schedule='proved')"),
         ({"policy": "AdaRUCB", "center": "median"}, "AdaRUCB(center='median')"),
         ({"policy": "CatoniLepskiiUCB", "eps": 0.5}, "CatoniLepskiiUCB"),
-        ({"policy": "IMED", "scale": 1.0}, "IMED"),
     ],
 )
 def test_what_is_gone_is_refused_by_name(changes, named):

@@ -92,7 +92,7 @@ WITH_HORIZON = [policy for policy in NEEDY if "horizon" in policy.facts.knows]
 
 def test_some_policies_need_a_horizon():
     names = {type(policy).__name__ for policy in WITH_HORIZON}
-    assert names >= {"RobustMOSS", "MRUCB", "MRAPE", "AdaTINF", "UniINF"}
+    assert names >= {"RobustMOSS", "MRUCB", "MRAPE", "AdaTINF", "UniINF", "ClippedSGDUCB"}
     for policy in rb.policies.all_policies():
         assert policy.facts.anytime == (not hasattr(policy, "horizon")) == ("horizon" not in policy.facts.knows), policy
 

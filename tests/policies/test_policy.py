@@ -16,7 +16,7 @@ from robandit import problems
 from robandit.errors import InvalidInput, KernelError
 from robandit.kernel.random import streams, uniform
 from robandit.live.engine import SIGNED_COLUMNS
-from robandit.policies import UCB1, AdaRUCB, AdaTINF, Policy, all_policies
+from robandit.policies import MARS, RMMUCB, UCB1, AdaRUCB, AdaTINF, Policy, all_policies
 from robandit.validation import within
 
 NOT_NUMBERS = [math.nan, math.inf, -math.inf, True, False, "1", None, [1.0], 1j]
@@ -344,7 +344,7 @@ def test_data_that_describe_no_policy(data):
         Policy.from_dict(data)
 
 
-@pytest.mark.parametrize("policy", [UCB1(), AdaTINF()], ids=repr)
+@pytest.mark.parametrize("policy", [UCB1(), AdaTINF(), MARS(), RMMUCB()], ids=repr)
 @pytest.mark.parametrize("horizon", ["10", 0, -1, 1.5, math.inf, math.nan, True, [10], np.zeros(2)], ids=repr)
 def test_a_horizon_is_an_integer(policy, horizon):
     with raises(InvalidInput, parameter="horizon", rule="an integer from 1 to 2^53") as caught:
@@ -376,7 +376,7 @@ def test_an_integer_of_thousands_of_digits_is_rejected():
 # Every column of every policy is in one of these two sets.
 SIGNED = {"mean", "quantile", "index"}
 UNSIGNED = {"probability", "reach", "scale", "share_saturated", "share_trimmed", "stored", "threshold", "variance"}
-UNSIGNED |= {"width"}
+UNSIGNED |= {"divergence", "width"}
 
 
 def test_every_column_has_a_deliberate_sign():

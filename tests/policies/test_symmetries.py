@@ -1,7 +1,7 @@
 """Which policies are invariant to scaling, shifting and reordering rewards, and which must not be.
 
-KurtosisUCB (its forced phase is longer than these runs) has its own file. Decisions are compared over whole runs. Factors are
-powers of two, so that arithmetic without powers is exact.
+KurtosisUCB (its forced phase is longer than these runs), RMM-UCB and MARS (too slow for them) have their own files. Decisions are
+compared over whole runs. Factors are powers of two, so that arithmetic without powers is exact.
 """
 
 import dataclasses
@@ -40,6 +40,14 @@ SCALED = {
     "ucb1": (rb.UCB1(), {"scale": 1.0}),
     "ucb_v": (rb.UCBV(range=2.0), {"range": 1.0}),
     "bds": (rb.DirichletSampling(bonus="bounded", upper=1.0), {"upper": 1.0}),
+    "imed": (rb.IMED(scale=2.0), {"scale": 1.0}),
+    "imed_bounded": (rb.IMED(family="bounded", upper=-0.5), {"upper": 1.0}),
+    "maillard": (rb.MaillardSampling(scale=2.0), {"scale": 1.0}),
+    "maillard_bounded": (
+        rb.MaillardSampling(family="bounded", lower=-20.0, upper=2.0),
+        {"lower": 1.0, "upper": 1.0},
+    ),
+    "clipped_sgd": (rb.ClippedSGDUCB(range=4.0), {"range": 1.0, "coeff": 1.0, "smoothing": 1.0}),
 }
 FREE = {
     "adar": rb.AdaRUCB(bonus=0.5, c=1.0, guard=1.0),
@@ -122,8 +130,8 @@ INVARIANT = [
     "ucb_v",
     "ucb_v_observed",
 ]
-INVARIANT += ["lb_sda", "lb_sda_window", "rds", "gaussian_ts"]
-INVARIANT += ["adakl", "greedy", "uniform", "force_mom"]
+INVARIANT += ["lb_sda", "lb_sda_window", "rds", "gaussian_ts", "imed", "maillard"]
+INVARIANT += ["adakl", "greedy", "uniform", "force_mom", "clipped_sgd"]
 
 
 @pytest.mark.parametrize("name", INVARIANT)
@@ -152,7 +160,7 @@ ORDER_FREE = [
 ]
 ORDER_FREE += [rb.RUCBTEA.label, rb.RUCBLT.label]
 ORDERED = ["adakl", "truncated", "median_of_means", rb.RUCBMoM.label]
-ORDERED += ["force_mom"]
+ORDERED += ["force_mom", "clipped_sgd"]
 
 
 def described(policy, rewards):

@@ -198,7 +198,7 @@ def test_each_policy_has_one_line_that_says_when_to_use_it():
     assert max(map(len, lines)) <= 80
     end = next(i for i, line in enumerate(lines) if "algorithms, baselines included" in line)
     lines, sources = lines[:end], " ".join(" ".join(lines[end:]).split())
-    assert "the authors' code: APE2, LBSDA, MRAPE, MRUCB a secondary source: " in sources
+    assert "the authors' code: APE2, ClippedSGDUCB, LBSDA, MRAPE, MRUCB a secondary source: " in sources
     assert "AdaRUCB" not in sources
     for cls in {type(policy) for policy in rb.policies.all_policies()}:
         assert cls.__dict__.get("use_when"), f"{cls.__name__} has no use_when"

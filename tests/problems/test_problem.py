@@ -28,6 +28,7 @@ from robandit.laws import (
     ZeroInflated,
 )
 from robandit.policies import (
+    MARS,
     RUCBLT,
     UCB1,
     UCBV,
@@ -213,7 +214,7 @@ SHARED = [
 ]
 
 
-ASSUMING = (AdaRUCB(), AdaKLProved(), AdaKLUCB(), UCB1(), NormalUCB())
+ASSUMING = (AdaRUCB(), AdaKLProved(), AdaKLUCB(), UCB1(), NormalUCB(), MARS())
 
 
 def numbers_of(problem: Problem) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def test_numbers_of_the_page_are_those_of_the_study(tmp_path):
     text = page(result, tmp_path)
     heavy = result.arms[1]
     assert heavy.arm == "heavy"
-    assert f"{heavy.left.index:.2f}" in text
+    assert f"{heavy.left.hill.index:.2f}" in text
     assert f"{heavy.means[0].value:.4g}" in text
     assert "robandit diagnose &#x27;a b.csv&#x27;" in text
     assert "line 17" in text
@@ -60,7 +60,7 @@ def test_numbers_of_the_page_are_those_of_the_study(tmp_path):
     assert curve["y"][0] == pytest.approx(0.35, abs=0.01)
     fit = arm["left"]["fit"]
     slope = (math.log(fit["y"][1]) - math.log(fit["y"][0])) / (math.log(fit["x"][1]) - math.log(fit["x"][0]))
-    assert slope == pytest.approx(-heavy.left.index, rel=0.01)
+    assert slope == pytest.approx(-heavy.left.hill.index, rel=0.01)
     assert arm["right"]["fit"] is None, "a light tail has no power fitted"
 
 
@@ -125,7 +125,8 @@ def test_advice_for_a_rival_and_remarks_have_a_line(tmp_path):
 def test_the_power_of_a_part_is_drawn_through_its_extremes(tmp_path):
     (arm,) = content(page(studies.sampled(), tmp_path))["arms"]
     fit, curve = arm["right"]["fit"], arm["right"]["survival"]
-    # it begins on the curve
+    # it begins on the curve, at the last of the 1,000 kept of 20,000 rewards
+    assert fit["y"][0] == pytest.approx(studies.sampled().arms[0].right.hill.k / 20_000)
     assert np.interp(fit["x"][0], curve["x"], curve["y"]) == pytest.approx(fit["y"][0], rel=0.05)
 
 

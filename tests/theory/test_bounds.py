@@ -388,6 +388,8 @@ def test_assumptions_are_those_of_the_policies() -> None:
         (rb.AdaRUCB(), student_t([1.0, 0.0], dof=1.5), False),
         (rb.AdaKLProved(), pareto([2.0, 1.0], tail=1.5), False),
         (rb.AdaKLUCB(), pareto([2.0, 1.0], tail=1.5), True),
+        (rb.RMMUCB(), student_t([1.0, 0.0], dof=1.5), True),
+        (rb.RMMUCB(), HEAVY, False),
         (rb.KurtosisUCB(), TWO, None),
     ],
 )

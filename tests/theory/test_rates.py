@@ -105,6 +105,9 @@ def test_those_that_are_not_in_the_paper():
     assert rate(rb.Uniform())(*given) == pytest.approx(1.5 / 3 * T)
     assert rate(rb.Oracle())(*given) == 0.0
     assert rate(rb.UCB1(scale=3.0))(*given) == pytest.approx(9 * (2 + 1) * L)
+    assert rate(rb.IMED(scale=3.0))(*given) == rate(rb.MaillardSampling(scale=3.0))(*given) == pytest.approx(27 * L)
+    assert rate(rb.IMED(family="bounded"))(*given, klinf=[1.0, 0.2, 0.5]) == pytest.approx((2.5 + 2.0) * L)
+    assert rate(rb.MaillardSampling(scale=3.0))(T, K) == pytest.approx(3 * math.sqrt(K * T * L))
     assert rate(rb.UniINF())(*given) == pytest.approx(3 * (2 / 0.5) ** 2 * L**2)
     assert rate(rb.NormalUCB())(*given, variance=[9.0, 1.0, 2.0]) == pytest.approx(
         (0.5 / math.log(1.25) + 1.0 / math.log(1.5)) * L
@@ -112,6 +115,8 @@ def test_those_that_are_not_in_the_paper():
     assert rate(rb.GaussianTS())(*given, variance=2.0) == rate(rb.NormalUCB())(*given, variance=2.0)
     assert rate(rb.KurtosisUCB(kappa=4.0))(*given, variance=2.0) == pytest.approx(((3 + 8) * 0.5 + (3 + 2)) * L)
     assert rate(rb.UCBV(range=7.0))(*given, variance=2.0) == pytest.approx((4 + 7 + 2 + 7) * L)
+    assert rate(rb.MARS())(*given, tau=0.5) == pytest.approx(3.0 * L)
+    assert rate(rb.RMMUCB())(*given) == pytest.approx((16 + 4) * L**2)
     assert rate(rb.ForceMoM(rho=0.5))(*given) == pytest.approx(1.5 * (T / 3) ** 0.5)
     worst = 3 * math.log(3) + (3 * T) ** 0.5 + 3 ** (1 / 6) * T ** (5 / 6) * (math.log(3) + math.log(L)) ** (1 / 3)
     assert rate(rb.ForceMoM(rho=0.5))(T, K, u, eps) == pytest.approx(2 ** (2 / 3) * worst)
@@ -263,7 +268,7 @@ def test_invalid_arguments():
         ({"nonzero": 0.0}, "nonzero = 0.0"),
         ({"eps": "x"}, "eps = 'x' must be a number with 0 < eps <= 1"),
         ({"u": "x"}, "u = 'x' must be a finite number"),
-        ({"foo": 3}, "foo = 3 must be omitted: .* kappa, klinf, nonzero, range, rho, scale, variance"),
+        ({"foo": 3}, "foo = 3 must be omitted: .* kappa, klinf, nonzero, range, rho, scale, tau, variance"),
         ({"gap": [1.0]}, "gap = "),
         ({"T": 2.0**53 + 2.0}, "T = .* <= 9007199254740992"),
         ({"T": [10.0, 1e300]}, "T = "),

@@ -18,8 +18,8 @@ def diagnose(
 ) -> None:
     """Study the means and tails of recorded rewards, and recommend a policy. Prints tables and writes an HTML page.
 
-    For each arm, the tables show the number of rewards and of zeros, the mean and robust means with confidence limits, the
-    tail index with its interval, and the share of the largest rewards in the sum. They also show whether the rewards contradict the
+    For each arm, the tables show the number of rewards and of zeros, the mean and robust means with confidence limits, three
+    estimates of the tail index, and the share of the largest rewards in the sum. They also show whether the rewards contradict the
     assumption of policies that trim, such as AdaR-UCB. The last lines state whether the best arm is significantly better than the
     others. With a column of times, the first lines name the arms whose rewards changed. If so, the last lines also compare the arms
     since the last change. If all values are positive with a long right tail, the first line asks whether they are costs.

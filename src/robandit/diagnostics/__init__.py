@@ -6,7 +6,7 @@ from robandit.diagnostics.diagnosis import ArmDiagnosis, Diagnosis
 from robandit.diagnostics.recommend import Recommendation, recommend
 from robandit.diagnostics.resolution import Resolution, resolution
 from robandit.diagnostics.study import ArmStudy, Study, study
-from robandit.diagnostics.tails import TailIndex, tail_index
+from robandit.diagnostics.tails import TailIndex, TailPath, tail_index, tail_path
 from robandit.diagnostics.timeline import Drift, Timeline, Verdict
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Resolution",
     "Study",
     "TailIndex",
+    "TailPath",
     "Timeline",
     "Verdict",
     "changes",
@@ -26,5 +27,6 @@ __all__ = [
     "resolution",
     "study",
     "tail_index",
+    "tail_path",
     "truncated_nonpositivity",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from robandit.diagnostics.part import Part
-from robandit.diagnostics.tails import TailIndex, moment_index
+from robandit.diagnostics.tails import TailIndex, tail_index
 from robandit.kernel.types import Floats
 from robandit.wording import counted
 
@@ -46,7 +46,7 @@ class Values:
 
         It is less cautious than the stated index, but the error rates of the comparison are measured with it.
         """
-        return moment_index(self.source, side)  # type: ignore[arg-type]
+        return tail_index(self.source, side, "moment", about="median")  # type: ignore[arg-type]
 
     def reach(self, side: str) -> float:
         """Return the largest distance from the median on a side."""

@@ -53,6 +53,8 @@ class ArmDiagnosis:
     right: TailIndex | None
     about_zero: Nonpositivity
     about_median: Nonpositivity
+    symmetry: Nonpositivity
+    """The test of symmetry about the median."""
     state: str = "active"
     """``"active"``, ``"paused"`` or ``"retired"``."""
 
@@ -118,6 +120,8 @@ class Diagnosis:
         if lead.recorded < lead.pulls:
             lines.append(f"  recording began later: {lead.recorded} of them are on record")
         lines += [f"  {kind.assumption} {test}" for test in (lead.about_zero, lead.about_median)]
+        if self.assumption.point == "symmetric":
+            lines.append(f"  symmetry {lead.symmetry}")
         return [*lines, f"policy: {self.policy.name}", f"  {self.words()}"]
 
     def words(self) -> str:
@@ -183,7 +187,7 @@ def diagnose(
     assumption = NOTHING if values else policy.facts.assumption
     contradicted = None
     if assumption.point is not None:
-        test = lead.about_median if assumption.point == "median" else lead.about_zero
+        test = {0.0: lead.about_zero, "median": lead.about_median, "symmetric": lead.symmetry}[assumption.point]
         contradicted = None if test.verdict == "too few values" else not test
     advice = replace(
         advise(profiles, lead.arm, missed=lead.pulls - lead.recorded), question=sign_question(profiles.values())
@@ -195,7 +199,7 @@ def _arm_diagnosis(kept: KeptRewards, profile: Profile) -> ArmDiagnosis:
     sampled = len(kept.sample)
     left, right = (profile.tail(side) if sampled else None for side in ("left", "right"))
     zeros = kept.zeros / kept.recorded if sampled else math.nan
-    tests = (profile.about_zero, profile.about_median)
+    tests = (profile.about_zero, profile.about_median, profile.symmetry)
     return ArmDiagnosis(
         kept.arm, kept.received, kept.recorded, sampled, zeros, profile.median, left, right, *tests, kept.state
     )

@@ -25,7 +25,7 @@ class Profile:
         self.minimize = minimize
         self.values = rewards.sample if isinstance(rewards, Part) else rewards
         """The rewards, or the sample of them."""
-        self._tails: dict[str, TailIndex] = {}
+        self._tails: dict[tuple[str, str], TailIndex] = {}
 
     @cached_property
     def median(self) -> float:
@@ -37,11 +37,11 @@ class Profile:
         """The smallest reward, if there are any."""
         return float(self.rewards.smallest[0] if isinstance(self.rewards, Part) else self.rewards.min())
 
-    def tail(self, side: Any) -> TailIndex:
+    def tail(self, side: Any, method: Any = "gpd") -> TailIndex:
         """Return the tail index on a side of the median."""
-        if side not in self._tails:
-            self._tails[side] = tail_index(self.rewards, side, about="median")
-        return self._tails[side]
+        if (side, method) not in self._tails:
+            self._tails[side, method] = tail_index(self.rewards, side, method, about="median")
+        return self._tails[side, method]
 
     @cached_property
     def about_zero(self) -> Nonpositivity:
@@ -57,3 +57,8 @@ class Profile:
     def negated_about_median(self) -> Nonpositivity:
         """The test of the negated values about the median. Left-skewed rewards or right-skewed costs contradict it."""
         return judge(self.values, "median", ALPHA, not self.minimize)
+
+    @cached_property
+    def symmetry(self) -> Nonpositivity:
+        """The test of symmetry about the median."""
+        return judge(self.values, "symmetric", ALPHA)

@@ -406,8 +406,9 @@ def _with_bounds(bounds: Pair, spread: float, lead: Any, kind: Words) -> Recomme
         f"{kind.many.capitalize()} are bounded, in [{bounds[0]:g}, {bounds[1]:g}]: there is no heavy tail, and plain methods "
         "suffice.",
         f"UCB-V also uses the variance{variance}. UCB1(scale={length:g}) is simpler and ignores it.",
-        f"If {kind.many} are successes and failures, KLUCB(lower={lower:g}, upper={upper:g}) has the lowest possible regret as T "
-        f"grows, constants included (Garivier, Cappe 2011).",
+        f"IMED(family='bounded', upper={upper:g}) uses the whole law of each arm, and has the lowest possible regret as T grows, "
+        f"constants included (Honda, Takemura 2015); it keeps all {kind.many}. MaillardSampling(family='bounded', lower={lower:g}, "
+        f"upper={upper:g}) makes random choices whose probabilities have a closed form, for logs that are to be reused.",
     ]
     if length > WIDE * spread > 0.0:
         reasons.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from robandit.diagnostics.part import Part, rewards
 from robandit.diagnostics.profile import Profile
 from robandit.diagnostics.recommend import UNDECIDED, Recommendation, advise
 from robandit.diagnostics.resolution import Resolution, limits, resolution
-from robandit.diagnostics.tails import TailIndex, Variance
+from robandit.diagnostics.tails import METHODS, TailIndex, TailPath, Variance, tail_path
 from robandit.diagnostics.timeline import Drift, Timeline, Verdict
 from robandit.errors import InvalidInput, NoThresholdError, formatted
 from robandit.kernel.types import Floats
@@ -56,6 +56,32 @@ class Mean:
         return cls(name=found.name, value=found.value, low=found.low, high=found.high, assumed="independent values")
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tail:
+    """The tail on one side of an arm's median: the stated index, and two estimators for one k."""
+
+    side: str
+    stated: TailIndex
+    """The index with an interval that allows for bias (``method="gpd"``). It decides the verdict."""
+    hill: TailIndex
+    moment: TailIndex
+    paths: tuple[TailPath, ...]
+    """The estimates for many k, in the same order; empty if there are too few values."""
+
+    def __repr__(self) -> str:
+        return f"<Tail: {self.side}, {self.words}>"
+
+    @property
+    def variance(self) -> Variance:
+        """What the stated index says of the variance."""
+        return self.stated.variance
+
+    @property
+    def words(self) -> str:
+        """The same, as a phrase."""
+        return self.stated.words
+
+
 @dataclass(frozen=True, kw_only=True)
 class Concentration:
     """The share of the largest one, ten and 1 % of the rewards in the sum of |reward|; NaN if all rewards are 0."""
@@ -75,8 +101,8 @@ class ArmStudy:
     median: float
     means: tuple[Mean, ...]
     """The sample mean, the trimmed mean, the median of means, and the median, in this order."""
-    left: TailIndex
-    right: TailIndex
+    left: Tail
+    right: Tail
     concentration: Concentration
     about_zero: Nonpositivity
     about_median: Nonpositivity
@@ -290,7 +316,7 @@ def _arm(record: ArmRecord, profile: Profile) -> ArmStudy:
         _median_of_means(profile),
         _median(profile.values),
     )
-    left, right = profile.tail("left"), profile.tail("right")
+    left, right = _tail(profile, "left"), _tail(profile, "right")
     concentration = _concentration(record, profile.rewards)
     tests = (profile.about_zero, profile.about_median)
     return ArmStudy(record, profile.median, means, left, right, concentration, *tests)
@@ -301,6 +327,13 @@ def mean_of(arm: KeptRewards, *, minimize: bool) -> Mean:
     if math.isinf(arm.most) or not len(arm.sample):
         return trimmed(Profile(arm.sample, minimize))
     return _sample_mean(float(arm.sample.mean()), arm.sample, arm.most)
+
+
+def _tail(profile: Profile, side: Literal["left", "right"]) -> Tail:
+    stated = profile.tail(side)
+    hill, moment = (profile.tail(side, method) for method in METHODS)
+    paths = tuple(tail_path(profile.rewards, side, method, about="median") for method in METHODS)  # type: ignore[arg-type]
+    return Tail(side=side, stated=stated, hill=hill, moment=moment, paths=paths)
 
 
 def _sample_mean(mean: float, values: Floats | Part, most: float = math.inf) -> Mean:

@@ -30,7 +30,7 @@ FIRST_LOOK = (
     "MRAPE",  # of p_robust, by its regret on the default problem: the suite does not play this family
     "RUCBLT",  # of r_ucb
 )
-# No policy of drift, for laws that change.
+# No policy of resampling, which skips the default problem (a run would take minutes), nor of drift, for laws that change.
 EVERY = ("all", 'AdaRUCB(bonus="tight")')
 """The policies of the option ``--all``."""
 

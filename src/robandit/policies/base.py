@@ -258,6 +258,8 @@ class Policy:
     def randomised(self) -> bool:
         """Whether choices are random: `Decision.propensity` is then a number (NaN if the policy cannot tell), and otherwise None.
 
+        A policy that draws random numbers only when it learns, such as `ClippedSGDUCB`, makes deterministic choices.
+
         >>> from robandit import APE2, UCB1
         >>> APE2(eps=0.5).randomised, UCB1().randomised
         (True, False)

@@ -6,8 +6,6 @@ Version 0.3 split `AdaKLUCB` and removed what measurements had superseded (docs/
   with ``center=None`` is `AdaKLProved`. ``schedule="practical"``, the default of 0.1, and centred proved ones are gone.
 - ``AdaRUCB`` had the parameter center. None is today's `AdaRUCB`; ``"median"`` is gone.
 - ``CatoniLepskiiUCB`` is gone: a slow baseline of ours, without a bound.
-- ``MARS``, ``RMMUCB`` and ``ClippedSGDUCB`` are gone: they assume symmetric arms, and the first two take T^2 steps.
-- ``IMED`` and ``MaillardSampling`` are gone: baselines for light tails, as `UCB1`, `KLUCB` and `GaussianTS` are.
 """
 
 from __future__ import annotations
@@ -26,14 +24,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 """The parameters that are gone, with the defaults of 0.2."""
 _VALUES = {"center": (None, "median"), "schedule": ("adaptive", "practical", "proved"), "pulls": ("single", "double")}
 _PROVED = {"center": None, "schedule": "proved"}
-_GONE = {
-    "CatoniLepskiiUCB": "AdaKLUCB() or RobustUCB()",
-    "ClippedSGDUCB": "AdaKLUCB() or ForceMoM()",
-    "IMED": "UCB1() or KLUCB()",
-    "MARS": "AdaKLUCB()",
-    "MaillardSampling": "GaussianTS() or KLUCB()",
-    "RMMUCB": "AdaKLUCB() or ForceMoM()",
-}
+_GONE = {"CatoniLepskiiUCB": "AdaKLUCB() or RobustUCB()"}
 
 
 def renewed(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 
-from robandit.diagnostics.study import ArmStudy, Concentration, Study
+from robandit.diagnostics.study import ArmStudy, Concentration, Study, Tail
 from robandit.diagnostics.tails import TailIndex
 from robandit.diagnostics.timeline import NAMED
 from robandit.diagnostics.words import Words, words
@@ -25,6 +25,7 @@ VARIANCE = {
     "infinite": "likely infinite",
     "undecided": "may be infinite",
 }
+METHOD_NAMES = {"gpd": "stated", "hill": "Hill", "moment": "moment"}
 VERDICTS = {"contradicted": '<span class="bad">yes</span>', "not contradicted": "no", "too few values": "too few"}
 
 
@@ -108,9 +109,10 @@ The share of the largest 1 % is its share in the sum of |{kind.one}|. The assump
 AdaKL-UCB does not.</small></p>"""
 
 
-def _tail_cell(tail: TailIndex) -> str:
-    notes = [tail.interval, VARIANCE.get(tail.variance, counted(tail.n, "value"))]
-    return cell(_sort_key(tail), "light" if tail.variance == "light" else _index(tail), *notes)
+def _tail_cell(tail: Tail) -> str:
+    index = tail.stated
+    notes = [index.interval, VARIANCE.get(tail.variance, counted(index.n, "value"))]
+    return cell(_sort_key(index), "light" if tail.variance == "light" else _index(index), *notes)
 
 
 def _resolution(study: Study, styles: dict[str, int]) -> str:
@@ -176,8 +178,15 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
         f"Share of {many} farther from the median than a distance, for {arms}, on logarithmic axes. "
         f"Left tail of {arm_name(first.arm)}: {first.left.words}; right tail: {first.right.words}. Arrow keys read out values.",
         f"Tails: the share of {many} farther from the median of the arm than a distance. On these axes a power tail is a straight "
-        "line whose slope is minus the index, and a light tail bends down. Dashed: the power law of the tail index, if the tail "
-        "is not light.",
+        "line whose slope is minus the index, and a light tail bends down. Dashed: the power law that Hill's estimator fits to the "
+        f"largest {many}, if the tail is not light.",
+    )
+    excess = figure(
+        "excess",
+        0,
+        f"Mean excess over a threshold for {arms}, on logarithmic axes. Arrow keys read out values.",
+        f"Mean excess: the mean distance by which {many} beyond a threshold exceed it. It is proportional to the threshold for a "
+        f"power tail, constant for an exponential tail, and falls for lighter tails. Its right end depends on only a few {many}.",
     )
     distributions = figure(
         "distribution",
@@ -188,6 +197,7 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
     )
     return f"""<h2 id="tails">Tails and distributions</h2>{part}
 <h3>Tails</h3>{tails}
+<h3>Mean excess</h3>{excess}
 <h3>Distributions</h3>{distributions}"""
 
 
@@ -205,13 +215,21 @@ def _section(study: Study, arm: ArmStudy, number: int, opened: str) -> str:
     ]
     indices = [
         {
-            "": f'<th scope="row">{tail.side}</th>',
-            "index": cell(_sort_key(tail), _index(tail)),
-            "95 % interval": f"<td>{escaped(tail.interval or '–')}</td>",
-            "values": cell(tail.k, f"{tail.k:,} of {tail.n:,}" if tail.k else f"of {tail.n:,}"),
+            "": f'<th scope="row">{tail.side}, {METHOD_NAMES[index.method]}</th>',
+            "index": cell(_sort_key(index), _index(index)),
+            "95 % interval": f"<td>{escaped((index.interval if path is None else '') or '–')}</td>",
+            "k": cell(index.k, f"{index.k:,} of {index.n:,}" if index.k else f"of {index.n:,}"),
         }
         for tail in (arm.left, arm.right)
+        for index, path in zip((tail.stated, tail.hill, tail.moment), (None, *tail.paths), strict=True)
     ]
+    plot = figure(
+        "index",
+        number,
+        f"Tail index of {name} by two estimators, for k from 5 to half of the {kind.many} on a side. Arrow keys read out values.",
+        "The index for every k, with 95 % bands for chance alone, without bias; large marks show the k that the rule chooses. "
+        "Trust an estimate where its line is level and the others agree. The axis is linear in 1 / index: higher is heavier.",
+    )
     return f"""<details class="problem" id="a{number}"{opened}>
 <summary>{swatch(number)}<h2><bdi>{escaped(name)}</bdi></h2><p class="muted">{escaped(facts)}</p></summary>
 <div class="two"><div><h4>Means</h4>
@@ -221,6 +239,7 @@ def _section(study: Study, arm: ArmStudy, number: int, opened: str) -> str:
 <div><h4>Tail indices</h4>
 {table(indices, label=f"Tail indices of {name}")}
 <p>Left: {escaped(arm.left.words)}.</p><p>Right: {escaped(arm.right.words)}.</p></div></div>
+{plot}
 </details>"""
 
 

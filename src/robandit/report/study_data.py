@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from robandit.diagnostics.study import ArmStudy
-from robandit.diagnostics.survival import extreme_distances, survival
-from robandit.diagnostics.tails import TailIndex
+from robandit.diagnostics.study import ArmStudy, Tail
+from robandit.diagnostics.survival import TAIL, distances, extreme_distances, ranks, survival
+from robandit.diagnostics.tails import METHODS
 from robandit.diagnostics.timeline import Drift, Timeline
 from robandit.kernel.types import Floats
 from robandit.report.chart_data import all_rounded
@@ -22,6 +22,7 @@ BINS = 90  # bins per distribution
 LEAST_PARTS, MOST_PARTS = 4, 60  # points per curve of means over time
 PER_PART = 20  # rewards of an arm in a part, if all arms have as many
 TICKS = 5  # names on the axis of time
+LEAST_EXCESS = 5  # values beyond a threshold that a mean excess needs
 
 
 def study_data(
@@ -31,7 +32,7 @@ def study_data(
     timeline: Timeline | None = None,
     drift: Drift | None = None,
 ) -> dict[str, Any]:
-    """Return tails, distributions and means over time of the arms, the common axis, and what values are called."""
+    """Return tails, distributions, tail indices and means over time of the arms, the common axis, and what values are called."""
     axis = _axis(arms)
     first, last = (math.asinh((axis[end] - axis["centre"]) / axis["unit"]) for end in ("low", "high"))
     edges = axis["centre"] + axis["unit"] * np.sinh(np.linspace(first, last, BINS + 1))
@@ -78,11 +79,25 @@ def _over_time(timeline: Timeline, drift: Drift | None, arms: Sequence[str]) -> 
     }
 
 
-def _side(arm: ArmStudy, tail: TailIndex) -> dict[str, Any]:
+def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:
     sign = -1.0 if tail.side == "left" else 1.0
+    near = distances(sign * arm.record.sample, sign * arm.median)
+    counts = ranks(LEAST_EXCESS, min(math.ceil(TAIL * len(near)), len(near) - 1))
+    thresholds = near[counts]
+    excess = np.cumsum(near)[counts - 1] / counts - thresholds
+    paths = {
+        method: {
+            "k": path.k.tolist(),
+            **{name: all_rounded(getattr(path, name)) for name in ("shape", "low", "high")},
+            "chosen": path.chosen,
+        }
+        for method, path in zip(METHODS, tail.paths, strict=True)
+    }
     return {
         "survival": _curve(*survival(arm.record, arm.median, sign)),
         "fit": _fit(extreme_distances(arm.record, arm.median, sign), arm.record.n, tail),
+        "excess": _curve(thresholds, excess),
+        "paths": paths,
         "words": tail.words.removeprefix("unknown: "),
     }
 
@@ -94,10 +109,10 @@ def _curve(x: Floats, y: Floats) -> dict[str, Any]:
     return {"x": list(points), "y": list(points.values())}
 
 
-def _fit(distances: Floats, n: int, tail: TailIndex) -> dict[str, Any] | None:
-    """Return both ends of the line of the tail index, through the share beyond its threshold."""
-    index, k = tail.index, min(tail.k, len(distances) - 1)
-    if tail.variance in ("light", "unknown") or not math.isfinite(index):
+def _fit(distances: Floats, n: int, tail: Tail) -> dict[str, Any] | None:
+    """Return both ends of the line that Hill's estimator fits."""
+    index, k = tail.hill.index, tail.hill.k
+    if tail.variance in ("light", "unknown") or not math.isfinite(index) or k >= len(distances):
         return None
     ends = np.array([distances[k], distances[0]])
     return {"x": all_rounded(ends), "y": all_rounded(k / n * (ends / ends[0]) ** -index)}

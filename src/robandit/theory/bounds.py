@@ -1,7 +1,7 @@
 """Regret bounds of policies on problems. To add one, write a function from `Case` to `BoundSet` and add it to FORMULAS.
 
-Robust MOSS, uniINF, APE2, MR-UCB, MR-APE and Kurtosis UCB have rates, but no bounds with known constants. The same is true for
-ForceMoM in the worst case.
+Robust MOSS, uniINF, RMM-UCB, MARS, APE2, MR-UCB, MR-APE, Kurtosis UCB and Clipped-SGD-UCB have rates, but no bounds with known
+constants. The same is true for ForceMoM in the worst case. IMED and Maillard sampling have only rates here.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ KEYWORDS = {"P(X != 0)": "nonzero", "KLinf(arm, best mean)": "klinf", "Var": "va
 """Python keywords for names that are not identifiers or are ambiguous."""
 COMPUTED = ("T", "K", "gap", "min gap", "f(T)", "g(T)")
 """Names whose values are computed, not passed by the caller."""
-OTHERS = ("kappa", "klinf", "nonzero", "range", "rho", "scale", "variance")
+OTHERS = ("kappa", "klinf", "nonzero", "range", "rho", "scale", "tau", "variance")
 """Keywords of our formulas besides T, K, u, eps and the gaps; your own formulas may use other names."""
 
 
@@ -76,7 +76,7 @@ class Rate:
         The best mean minus each arm's mean; gaps of 0 are ignored. None: the worst case. If a worst-case formula has a sum over
         gaps, it uses K - 1 gaps of u^(1/(1+eps)), the largest that u allows.
     known
-        Values of other names, one in total or one per gap: ``nonzero`` (P(X != 0), default 1), ``klinf``, ``variance``.
+        Values of other names, one in total or one per gap: ``nonzero`` (P(X != 0), default 1), ``klinf``, ``variance``, ``tau``.
     """
 
     policy: Policy

@@ -85,7 +85,7 @@ def test_all_policies_fit_in_80_columns() -> None:
         ("UCB-V, observed range", 14, ["UCB-V,", "observed range"]),
         ("P(a=1,b=2) *", 8, ["P(a=1,", "b=2) *"]),
         ("short (3) *", 14, ["short (3) *"]),
-        ("Dirichlet-TS-UCB *", 14, ["Dirichlet-TS-", "UCB *"]),
+        ("Clipped-SGD-UCB *", 14, ["Clipped-SGD-", "UCB *"]),
         ("x" * 20, 14, ["x" * 20]),
     ],
 )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import robandit as rb
+from helpers.amount import amount
 from helpers.driving import Live, Plain
 from helpers.invalid import raises
 from references.slow_drift_policies import SlowDrift
@@ -215,6 +216,8 @@ def ready(policy):
     """Return a policy with what it must be told, for rewards of about -5."""
     limited = isinstance(policy, rb.UCBV) or {"lower", "upper"} & set(policy.facts.knows)
     problem = rb.problems.bernoulli([0.2, 0.8]) if limited else gaussian([-2.0, -3.0, -4.0])
+    if isinstance(policy, rb.MaillardSampling) and limited:
+        return rb.MaillardSampling(family="bounded", lower=-20.0, upper=10.0)
     return policy.informed_by(problem).prepared(300)
 
 
@@ -228,7 +231,11 @@ def signed_counts(state):
     return {name: int(getattr(state, name).min()) for name in names if name in state._fields}
 
 
-@pytest.mark.parametrize("inner", PLAIN_POLICIES, ids=lambda policy: policy.name)
+# RMM-UCB takes five seconds here, and MARS has the same state.
+RESTARTED = [policy for policy in PLAIN_POLICIES if policy.label not in amount(("RMM-UCB",), ())]
+
+
+@pytest.mark.parametrize("inner", RESTARTED, ids=lambda policy: policy.name)
 def test_every_policy_can_restart_with_open_decisions(inner):
     """Rewards and expiries of decisions from before a restart neither break counters nor are lost."""
     plain = Plain(rb.Restarting(inner, rate=1.0), 3, horizon=300)

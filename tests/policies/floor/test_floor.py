@@ -127,7 +127,7 @@ def test_a_million_choices_have_these_chances(inner):
 
 def test_a_chance_that_is_not_known_stays_so():
     for share in (0.1, 1.0):
-        run = seeded(Plain(rb.Floor(rb.DirichletSampling(), share=share), 3))
+        run = seeded(Plain(rb.Floor(rb.MARS(), share=share), 3))
         for step in range(6):
             run.tell(step % 3, -1.0 - step)
         known = chances(run).tolist()

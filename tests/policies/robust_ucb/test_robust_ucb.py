@@ -14,7 +14,7 @@ from helpers.invalid import raises
 from helpers.rewards import KINDS
 from references.slow_robust_ucb import Slow, agree, median_of_means, truncated
 from robandit.errors import InvalidInput
-from robandit.policies._parts.blocks import HIGH, LOW, add_reward, block_median, empty_sums, enlarged_sums, middle
+from robandit.policies._parts.blocks import HIGH, LOW, add_reward, block_median, empty_sums, enlarged_sums, median
 from robandit.policies._parts.reward_store import FULL, USED
 from robandit.policies.robust_ucb.robust_ucb import RobustUCB
 
@@ -135,7 +135,7 @@ def test_medians_of_blocks(values, data):
         assert reach >= 0.0
         assert (scratch[2 * blocks :] == -7.0).all()
     copy = np.random.default_rng(0).permutation(exact)
-    assert middle(copy, 0, blocks, (blocks - 1) // 2, blocks // 2) == pytest.approx(np.median(exact), rel=1e-15)
+    assert median(copy, blocks) == pytest.approx(np.median(exact), rel=1e-15)
     assert sorted(copy) == sorted(exact)
 
 

@@ -104,12 +104,14 @@ def _tails(arms: Sequence[ArmStudy], kind: Words) -> Table:
     rows = []
     for arm in arms:
         for tail in (arm.left, arm.right):
+            points = (_point(each) for each in (tail.hill, tail.moment))
             name = arm_name(arm.arm, 40) if tail is arm.left else ""
-            rows.append([name, tail.side, _index(tail), VARIANCE.get(tail.variance, tail.variance)])
-    head = ("arm", "", "index, 95 %", "variance")
+            rows.append([name, tail.side, _index(tail.stated), *points, VARIANCE.get(tail.variance, tail.variance)])
+    head = ("arm", "", "index, 95 %", "Hill", "moment", "variance")
     note = (
         "The index has a 95 % interval that allows for bias; > means that the tail may be light. The variance is finite if the "
-        "index is above 2. Light: no heavy tail is visible."
+        "index is above 2. Light: no heavy tail is visible. Hill, moment: estimates for one k, without an interval; "
+        "Hill's assumes a heavy tail."
     )
     return _table("Tail indices, left and right of the median", head, rows, note)
 
@@ -133,6 +135,13 @@ def _index(index: TailIndex) -> str:
         return "> 100"
     value, low, high = (f"{end:.2f}" if end < 10.0 else f"{end:.3g}" for end in (index.index, index.low, index.high))
     return f"{value} {low}–{high}"
+
+
+def _point(index: TailIndex) -> str:
+    """Format the index alone."""
+    if math.isnan(index.index):
+        return "–"
+    return "light" if math.isinf(index.index) else "> 100" if index.index >= 100.0 else f"{index.index:.3g}"
 
 
 def _verdict(result: Nonpositivity) -> str:

@@ -34,7 +34,7 @@ from robandit.kernel.random import hashed
 from robandit.kernel.types import Floats
 
 LEAST = 8  # values in the smallest set; the statistic is at most 1.2 times the root of their number
-Point = float | Literal["median"]
+Point = float | Literal["median", "symmetric"]
 Verdict = Literal["contradicted", "not contradicted", "too few values"]
 
 
@@ -100,7 +100,12 @@ class Nonpositivity:
 
 
 def judge(values: Floats, about: Point, alpha: float, minimize: bool = False) -> Nonpositivity:
-    """Test checked values (perhaps none), or the negated costs, at level ``alpha``."""
+    """Test checked values (perhaps none), or the negated costs, at level ``alpha``. ``"symmetric"`` tests both about the median."""
+    if about == "symmetric":
+        right, left = judge(values, "median", alpha / 2.0), judge(-values, "median", alpha / 2.0)
+        if right and (not left or left.statistic > right.statistic):  # convert the result of the negated values
+            return replace(left.mirror(), confidence=1.0 - alpha)
+        return replace(right, confidence=1.0 - alpha)
     if minimize:
         return judge(-values, about if about == "median" else -float(about), alpha).mirror()
     if about == "median":

@@ -110,6 +110,12 @@ def block_median(
 
 
 @out_of_line
+def median(values: Floats, count: int) -> float:
+    """Return the median of the first ``count`` values (the mean of the middle two if the count is even). Reorders the values."""
+    return middle(values, 0, count, (count - 1) // 2, count // 2)
+
+
+@out_of_line
 def middle(values: Floats, first: int, end: int, lower: int, upper: int) -> float:
     """Return the mean of the values that sorting values[first:end] would put at ``lower`` and ``upper`` (equal or one apart)."""
     place(values, first, end - 1, upper)

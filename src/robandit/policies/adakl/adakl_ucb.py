@@ -68,7 +68,7 @@ class AdaKLUCB(Buffered, Policy):
     to come or lost, count as pulls that said nothing. An arm that alone has a heavy right tail, and a low median, may be missed.
 
     Do not use it if you need a proved bound on the regret (`AdaKLProved`, `AdaRUCB`, `ForceMoM`), or if rewards lie in a known
-    interval (`UCBV`, `KLUCB`). Rewards that are mostly 0 and rarely large, such as the orders of visitors of whom one in ten buys,
+    interval (`UCBV`, `IMED`). Rewards that are mostly 0 and rarely large, such as the orders of visitors of whom one in ten buys,
     are hard for every policy, this one included. `robandit.recommend` decides between policies.
 
     The rule, in round tau with K arms: the level is L = log(1 + (tau - 1)/K), and c = 2.5. Rewards are measured from the centre of

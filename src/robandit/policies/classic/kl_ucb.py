@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any, Self
 
-from robandit.errors import NotApplicable
 from robandit.policies._parts.binary_kl import largest_probability
-from robandit.policies._parts.ends import ends_of
 from robandit.policies._parts.records import params_of
 from robandit.policies.facts import Facts
 from robandit.policies.index import IndexPolicy
-from robandit.validation import finite, invalid
+from robandit.policies.sampling.imed import check_ends, with_ends
 
 COUNT, SHARES = 0, 1  # columns of ``arms``: rewards, and the sum of their shares of the interval
 SLACK = 1e-12  # far above the rounding of a bound
@@ -63,21 +60,13 @@ class KLUCB(IndexPolicy):
     )
 
     def validate(self) -> None:
-        for name in ("lower", "upper"):
-            if (value := getattr(self, name)) is not None:
-                finite(value, name, owner="KLUCB")
-        if self.lower is not None and self.upper is not None and not 0.0 < self.upper - self.lower < math.inf:
-            raise invalid("upper", self.upper, f"a finite number > lower = {self.lower:g}", owner="KLUCB")
+        check_ends(self)
 
     def informed_by(self, problem: Any, *, eps: float | None = None) -> Self:
-        if None not in (self.lower, self.upper) or not hasattr(problem, "reward_laws"):
-            return super().informed_by(problem, eps=eps)
-        low, high = ends_of(problem, "KLUCB")
-        low, high = low if self.lower is None else self.lower, high if self.upper is None else self.upper
-        if not low < high:
-            fact = f"lower and upper, which are {low:g} and {high:g} on this problem"
-            raise NotApplicable(f"KLUCB needs {fact}, and lower must be below upper")
-        return dataclasses.replace(self, lower=low, upper=high)
+        if None in (self.lower, self.upper) and hasattr(problem, "reward_laws"):
+            told: Self = with_ends(self, problem)
+            return told
+        return super().informed_by(problem, eps=eps)
 
     def params(self) -> Any:
         lower = float(self.lower or 0.0)

@@ -28,13 +28,13 @@ from robandit.kernel.random import GOLDEN, exponential, mixed
 from robandit.kernel.types import Floats
 from robandit.policies._parts.blocks import HIGH, LOW, two_sum
 from robandit.policies._parts.counting import unknown_chance
-from robandit.policies._parts.ends import ends_of
 from robandit.policies._parts.records import params_of, state_of
 from robandit.policies._parts.reward_store import START, USED, KeepsRewards, append, empty_store
 from robandit.policies.assumptions import BOUNDED_ABOVE, LIGHT_TAILS
 from robandit.policies.base import Policy
 from robandit.policies.facts import Facts
 from robandit.policies.index import count_tried, no_pulls
+from robandit.policies.sampling.imed import ends_of
 from robandit.policies.sampling.rounds import (
     LEADER,
     PROPOSED,

@@ -1,4 +1,4 @@
-// The charts of recorded rewards: tails, means over time, distributions.
+// The charts of recorded rewards: tails, mean excess, indices over k, distributions.
 const SIDES = ["left", "right"];
 const COSTS = data.noun === "cost"; // costs are minimised, rewards maximised
 const TITLES = COSTS ? { left: "left: low costs, below the median", right: "right: high costs, above the median" }
@@ -10,7 +10,7 @@ const text = (x) => x === null || !Number.isFinite(x) ? "–" : x === 0 ? "0"
     : Math.abs(x) >= 1e6 ? `${plain(x / 1e6)}M` : Math.abs(x) >= 1e4 ? `${plain(x / 1e3)}k` : plain(x).toLocaleString("en", { maximumSignificantDigits: 3 });
 
 // A chart of lines in one panel. `lines`: {row, x, y, kind}; `read` returns the rows of the tooltip at x.
-function panel(host, { log = [true, true], labels, lines, marks = [], range, xTicks, name, read, alt }) {
+function panel(host, { log = [true, true], labels, lines, bands = [], dots = [], limits = [], marks = [], range, ticks, xTicks, name, read, alt }) {
   const canvas = svg("svg", { role: "img", tabindex: 0, "aria-label": alt });
   const tip = tag("div", { class: "tip", hidden: "", "aria-live": "polite" });
   host.replaceChildren(...[...host.children].filter((node) => node.tagName === "H4"), canvas, tip);
@@ -21,16 +21,27 @@ function panel(host, { log = [true, true], labels, lines, marks = [], range, xTi
   set(canvas, { viewBox: `0 0 ${width} ${height}` });
   canvas.append(svg("desc", {}, alt),
     svg("clipPath", { id }, svg("rect", { x: left, y: top - 4, width: right - left + 4, height: bottom - top + 8 })));
-  const names = new Map(y.ticks.map((v) => [v, text(v)]));
+  const names = new Map(ticks ?? y.ticks.map((v) => [v, text(v)]));
   const places = new Map(xTicks);
   if (xTicks) x.ticks = spaced(xTicks, right - left);
   drawAxes(canvas, { x, y, left, right, bottom, height, label: labels[0], xText: xTicks ? (v) => places.get(v) : text, yText: (v) => names.get(v), yTicks: names.keys(), last: 15.9 });
   const plot = svg("g", { "clip-path": `url(#${id})` });
   canvas.append(plot);
+  for (const [v, name] of limits) {
+    if (v < range.y[0] || v > range.y[1]) continue;
+    plot.append(svg("path", { class: "limit", d: `M${left},${y(v)}H${right}` }));
+    canvas.append(svg("text", { class: "limit-name", x: right - 2, y: y(v) - 4, "text-anchor": "end" }, name));
+  }
   for (const v of marks) plot.append(svg("path", { class: "limit change", d: `M${x(v)},${top}V${bottom}` }));
   const inside = (v) => Math.min(bottom + 60, Math.max(top - 60, v));
   const known = (v, w) => w !== null && (!log[0] || v > 0) && (!log[1] || w > 0);
   const path = (xs, ys) => through(xs.map((v, i) => known(v, ys[i]) ? [x(v), inside(y(ys[i]))] : null));
+  for (const { row, x: xs, low, high } of bands) {
+    const kept = xs.map((_, i) => i).filter((i) => low[i] !== null && high[i] !== null);
+    if (!kept.length) continue;
+    const edge = (ys) => kept.map((i) => [x(xs[i]), inside(y(ys[i]))]);
+    plot.append(svg("path", { class: row.style === 2 ? "band wide-band" : "band", fill: ink(row), d: between(edge(high), edge(low)) }));
+  }
   for (const { row, x: xs, y: ys, kind } of lines.filter((line) => line.x.length)) {
     plot.append(svg("path", { class: kind ?? "line", stroke: ink(row), "stroke-dasharray": kind ? null : dash(row), d: path(xs, ys),
       "data-arm": row.label }));
@@ -41,6 +52,7 @@ function panel(host, { log = [true, true], labels, lines, marks = [], range, xTi
       });
     }
   }
+  for (const { row, x: v, y: w } of dots) if (w !== null) plot.append(set(marker(row.style, x(v), y(w), 5.5, ink(row)), { class: "chosen" }));
   canvas.append(svg("text", { x: 4, y: 13 }, labels[1]));
 
   const all = [...new Set(lines.filter((line) => !line.kind).flatMap((line) => line.x))].filter((v) => !log[0] || v > 0).sort((a, b) => a - b);
@@ -104,6 +116,35 @@ const curveChart = (name, { labels, unit, none, fits }) => (figure) => overlaid(
 });
 CHARTS.tails = curveChart("survival", { labels: ["distance from the median", `share of ${data.noun}s beyond`],
   unit: (share) => `${text(100 * share)} %`, none: "no", fits: true });
+CHARTS.excess = curveChart("excess", { labels: ["threshold: distance from the median", "mean excess"], unit: text, none: "too few" });
+
+// The index over k. The axis is linear in 1 / index, so that it includes light tails, whose index is infinite.
+const METHODS = [["hill", "Hill", 0], ["moment", "moment", 1]];
+const INDICES = [[-0.5, ""], [0, "∞"], [0.1, "10"], [0.25, "4"], [1 / 3, "3"], [0.5, "2"], [2 / 3, "1.5"], [1, "1"], [1.5, "0.67"], [2, "0.5"], [4, "0.25"]];
+CHARTS.index = (figure, number) => {
+  const arm = data.arms[number], hosts = sideHosts();
+  const keys = tag("div", { class: "keys" }, ...METHODS.map(([, name, style]) => tag("span", { class: "key" }, set(swatch({ style }), { class: "swatch" }), name)));
+  figure.prepend(tag("div", { class: "panels" }, ...hosts), keys);
+  return () => SIDES.forEach((side, i) => {
+    const known = METHODS.map(([key, name, style]) => ({ row: { style, label: name }, ...arm[side].paths[key] })).filter((path) => path.k.length);
+    if (!known.length) return nothing(hosts[i], `Unknown: ${arm[side].words}.`);
+    const near = known.flatMap((path) => path.shape.filter((v, j) => v !== null && path.k[j] >= path.chosen / 4));
+    const high = Math.min(4, Math.max(0.6, ...near) + 0.12), low = Math.max(-1, Math.min(-0.1, ...near) - 0.05);
+    panel(hosts[i], {
+      alt: `${TITLES[side]}: ${arm[side].words}. ${figure.dataset.alt}`, log: [true, false], labels: [`k, the number of largest ${data.noun}s used`, "tail index (below: lighter)"],
+      range: { x: [Math.min(...known.map((p) => p.k[0])), Math.max(...known.map((p) => p.k[p.k.length - 1]))], y: [low, high] },
+      ticks: INDICES.filter(([v, name]) => name && v >= low && v <= high).filter(([v], j, list) => high - low < 1.3 || [0, 0.25, 0.5, 1, 2, 4].includes(v)),
+      limits: [[0.5, "above: infinite variance"], [1, "above: no mean"], [0, "below: light"]],
+      bands: known.map((path) => ({ row: path.row, x: path.k, low: path.low, high: path.high })),
+      lines: known.map((path) => ({ row: path.row, x: path.k, y: path.shape })),
+      dots: known.map((path) => ({ row: path.row, x: path.chosen, y: path.shape[path.k.indexOf(path.chosen)] ?? null })),
+      read: (k) => known.map((path) => [path.row.label, reading(path.k, path.shape, k), reading(path.k, path.low, k), reading(path.k, path.high, k)])
+        .filter(([, shape]) => shape !== null)
+        .map(([label, shape, a, b]) => [label, index(shape), `${index(b)} to ${index(a)}`]),
+    });
+  });
+};
+const index = (shape) => shape === null || shape <= 0 ? "∞" : text(1 / shape);
 
 // The mean of each arm in parts of the record, in order of time. The axis is logarithmic if means differ by orders of magnitude.
 CHARTS.time = (figure) => {

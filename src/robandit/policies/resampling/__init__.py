@@ -1,0 +1,1 @@
+"""Upper confidence bounds from random signs: RMM-UCB and MARS."""
