@@ -10,7 +10,7 @@ def threshold(sizes, a):
     if not np.any(sizes > 0.0):
         return math.inf
     low, high = 1e-300, 2.0 * math.sqrt((sizes**2).sum() / a)
-    for _ in range(2000):
+    for _ in range(150):
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (middle, high) if np.minimum((sizes / middle) ** 2, 1.0).sum() > a else (low, middle)
     return high
