@@ -31,6 +31,11 @@ def test_compared_by_default():
     assert plan.notes == (f"These are {len(chosen)} of {len(every)} policies ({algorithms}). To see all, add --all.",)
 
 
+def test_a_note_names_policies_of_another_quantile():
+    plan = compared([COINS], None, ["QuantileUCB", "QuantileUCB(q=0.95)", "UCB1"], objective="p95")
+    assert plan.notes == ("Quantile-UCB(q=0.5) optimises p50, not p95.",)
+
+
 def test_a_first_look_has_a_policy_of_every_family_that_plays_the_default_problem():
     def family(policy):
         return type(policy).__module__.split(".")[2]

@@ -73,6 +73,14 @@ def test_bad_settings_are_refused(local, body, parameter):
     assert (refused.status, refused.json["parameter"]) == (422, parameter)
 
 
+def test_a_guardrail_without_a_limit_is_told_so(local):
+    refused = local.call("PUT", "/v1/experiments/q", {"arms": ["a"], "guardrails": [{"metric": "error"}]})
+    assert refused.json["detail"] == "guardrails[0]: at_most is missing: this call needs it"
+    rails = [{"metric": "ms", "quantile": 95, "at_most": 2}]
+    refused = local.call("PUT", "/v1/experiments/q", {"arms": ["a"], "guardrails": rails})
+    assert refused.json["detail"] == "guardrails[0]: quantile = 95 must be a number (> 0, < 1) or null"
+
+
 def test_an_arm_that_breaks_a_guardrail_is_paused_with_the_reason(local):
     assert break_guardrail(local).json["metrics"] == {"error": 1.0, "cost": 2.0}
     shown = local.call("GET", P).json

@@ -86,7 +86,9 @@ def asked_policies(policies: Sequence[str], aim: Objective = MEAN) -> tuple[list
     If the objective is a quantile, `QuantileUCB` is the first of them.
     """
     if not (type(policies) in (list, tuple) and len(policies) == 0):
-        return named_policies(policies), []
+        named = named_policies(policies)
+        others = [each for each in named if objective_from(each.objective) not in (MEAN, aim)]
+        return named, [f"{each.name} optimises {each.objective}, not {aim.text}." for each in others]
     chosen, every = named_policies(FIRST_LOOK), named_policies(EVERY)
     if aim.q is not None:
         chosen = [QuantileUCB(q=aim.q), *chosen]

@@ -141,6 +141,10 @@ def _broken_rule(body: bytes, kind: type[msgspec.Struct]) -> Refusal:
         if name in _ELEMENTS and _fits(given[name], list[msgspec.Raw]):
             for i, element in enumerate(_raw_elements(given[name])[:MOST_ITEMS]):
                 if not _fits(element, _ELEMENTS[name]):
+                    if name == "guardrails" and bytes(element).startswith(b"{"):
+                        inner = _broken_rule(bytes(element), NewGuardrail).problem
+                        text = f"{name}[{i}]: {inner.detail}"
+                        return Refusal("invalid", text, parameter=f"{name}[{i}]", rule=inner.rule)
                     return _breaks(f"{name}[{i}]", element, _rule(_ELEMENTS[name]))
         return _breaks(name, given[name], _rule(field.type))
     _check_fields(body)  # of a field that is given twice, the first value may be wrong
@@ -236,6 +240,8 @@ def _limits(schema: Mapping[str, Any]) -> str:
         return f" ({_number(low)} to {_number(high)})"
     if high is not None:
         return f" (> {_number(schema['exclusiveMinimum'])}, <= {_number(high)})"
+    if "exclusiveMaximum" in schema:
+        return f" (> {_number(schema['exclusiveMinimum'])}, < {_number(schema['exclusiveMaximum'])})"
     return "" if low is None else f" (>= {_number(low)})"
 
 
