@@ -39,7 +39,7 @@ def show(folder: Path, *, problem: list[str] | None = None, imports: Imports = N
             choice(name, "--problem", known, hint=f"{folder} has no results on others")
         boards = [leaderboard(each) for each in findings.standings if each.played.name in problem]
     else:
-        for line in (*findings.costs, findings.verdict):
+        for line in (*findings.worth, *findings.costs, findings.verdict):
             console.print(shown(line))
         console.print()
         boards = leaderboards(findings)

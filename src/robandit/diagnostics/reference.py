@@ -27,6 +27,18 @@ from robandit.kernel.types import Floats
 
 
 @dataclass(frozen=True)
+class Worth:
+    """Whether the features of a record matter, or only seem to."""
+
+    saved: float
+    """What the best linear rule with features saves per row, compared with the best arm, on the record to which it is fitted."""
+    shuffled: float
+    """The 95 % quantile of the same with shuffled features."""
+    chance: float
+    """The share of the shuffles, and the record itself, that save at least as much: the p-value."""
+
+
+@dataclass(frozen=True)
 class Reference:
     """The mean of a record, and how far each arm's difference from it may be off. Values have the sign of the record."""
 
@@ -47,6 +59,9 @@ class Reference:
     without: str = ""
     """The arm of the record that is left out, or how many are; empty if none is."""
 
+    worth: Worth | None = None
+    """Whether the features matter, if the replay has contexts."""
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
@@ -54,7 +69,7 @@ class Reference:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Reference:
-        """Return the reference that `to_dict` wrote. Files of older versions lack ``without``."""
+        """Return the reference that `to_dict` wrote. Files of older versions lack ``without`` and ``worth``."""
         return msgspec.convert(data, Reference)
 
 

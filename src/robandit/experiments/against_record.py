@@ -21,10 +21,10 @@ import numpy as np
 
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured
-from robandit.experiments.verdicts import ENOUGH
+from robandit.experiments.verdicts import ENOUGH, Row
 from robandit.intervals import Interval, difference_intervals
 from robandit.kernel.types import Floats, Ints
-from robandit.problems import InOrder, Problem
+from robandit.problems import Contextual, InOrder, Problem
 from robandit.wording import counted, number, share
 
 
@@ -43,6 +43,7 @@ class Against(NamedTuple):
 
 
 TINY = 0.0005
+LEVEL = 0.05  # of the test whether features matter
 NOT_RECORDED = Against("", math.nan, math.nan, math.nan, math.nan, math.nan, "")
 
 
@@ -116,6 +117,34 @@ def _same(against: Against) -> bool:
     return tiny and against.versus == "not significant"
 
 
+def worth_sentences(played: Played, with_it: Row, without: Row, difference: Row) -> list[str]:
+    """Answer in three lines whether the context is worth it.
+
+    The rows are those of the best policies with and without contexts in the summary, and the paired comparison of the first with
+    the second.
+    """
+    assert played.reference is not None
+    worth, pulls, minimize = played.reference.worth, played.horizon, played.problem.minimize
+    assert worth is not None
+    matters = worth.chance <= LEVEL
+    answers = {"better": "Yes" if matters else "Not shown, it may be chance", "worse": "No"}
+    costs, saves, saving = ("costs", "saves", "Saving") if minimize else ("earns", "gains", "Gain")
+    per_decision = [number(row["total"] / pulls) for row in (with_it, without)]
+    part = f" ({share(-difference['difference'] / without['total'])})" if minimize and without["total"] > 0.0 else ""
+    saved, low, high = (-difference[key] / pulls for key in ("difference", "difference_high", "difference_low"))
+    n = counted(difference["replications"], "replication")
+    interval = f"; 95 % interval {number(low)} to {number(high)}" if not math.isnan(low) else ""
+    return [
+        f"Is the context worth it? {answers.get(difference['verdict'], 'Not shown')}. The best policy with contexts, "
+        f"{with_it['policy']}, {costs} {per_decision[0]} per decision; the best without, {without['policy']}, {per_decision[1]}.",
+        f"{saving} with contexts: {number(saved)} per decision{part}{interval}, paired, {n} of {counted(pulls, 'decision')} drawn "
+        "from this record.",
+        f"Chance? A linear rule fitted to the record {saves} {number(worth.saved)} per decision there, and with shuffled features "
+        f"up to {number(worth.shuffled)} in 95 % of shuffles (p = {worth.chance:.2f}): "
+        f"{'the features matter' if matters else 'the features may be noise'}.",
+    ]
+
+
 def reference_row(played: Played, against: Against, regret: float) -> tuple[str, float, float]:
     """Return the name of the reference in a leaderboard, its total and its regret.
 
@@ -130,6 +159,8 @@ def reference_row(played: Played, against: Against, regret: float) -> tuple[str,
 
 
 def _best(problem: Problem) -> float:
+    if isinstance(problem, Contextual):
+        return -problem.best_mean if problem.minimize else problem.best_mean
     return float(problem.means[problem.best_arm])
 
 

@@ -129,9 +129,9 @@ def replayed(
     possible += ["in-order"] if isinstance(table, Table) and aim.q is None else []
     possible += ["rejection"] if log is not None else []
     chosen_modes = modes or possible
-    cautions, drift = _first_notes(records, recorded, table, whole_log, rows, chosen_modes)
-    cautions += _without(few, recorded)
-    notes = [_read(records, recorded), *([] if modes else _left_out(records, table, drift))]
+    cautions, drift = first_notes(records, recorded, table, whole_log, rows, chosen_modes)
+    cautions += unplayed(few, recorded)
+    notes = [read_note(records, recorded), *([] if modes else _left_out(records, table, drift))]
     minimize = records.minimize
     if aim != MEAN:
         notes += [f"{value_of(arm, samples[arm], aim, minimize=minimize)}." for arm in samples]
@@ -155,7 +155,7 @@ def replayed(
         played.append(Played(f"{name}, {mode}", problem, pulls, reference))
         notes.append(note)
     verdict = [str(Verdict(_resolution(recorded, table, whole_log, minimize), drift))] if aim == MEAN else []
-    notes += [*references.notes, *_told(chosen), *verdict, *more]
+    notes += [*references.notes, *told(chosen), *verdict, *more]
     return planned(played, chosen, replications=replications, seed=seed, notes=notes, cautions=cautions)
 
 
@@ -177,7 +177,7 @@ def _beyond(
     return samples, table, None if log is None else replace(log, rewards=costs(log.rewards))
 
 
-def _told(policies: Sequence[Policy]) -> list[str]:
+def told(policies: Sequence[Policy]) -> list[str]:
     """Return the note about what the policies know of the record, or nothing if they know nothing."""
     inner = [getattr(policy, "of", policy) for policy in policies]
     moments = any({"u", "v", "kappa"}.intersection(policy.facts.knows) for policy in inner)
@@ -202,7 +202,7 @@ def table_unasked(records: Records, rows: int) -> MaybeTable:
         return Incomplete(str(error))
 
 
-def _first_notes(
+def first_notes(
     records: Records, samples: Samples, table: MaybeTable, log: Log | None, rows: int, modes: Sequence[Mode]
 ) -> tuple[list[str], Drift | None]:
     """Return what to read before any result, whether values are costs and which arms changed, and these changes."""
@@ -289,7 +289,7 @@ def _resolution(samples: Mapping[str, Floats], table: MaybeTable, log: Log | Non
     return resolution(samples, minimize=minimize)
 
 
-def _read(records: Records, samples: Samples) -> str:
+def read_note(records: Records, samples: Samples) -> str:
     """Return a note about the rows that were read and the rows that were skipped."""
     note = f"{records.source}: {sum(samples.counts.values()):,} {words(records.minimize).many} of {len(samples)} arms"
     note += f", the column {records.reward!r}, minimised" if records.minimize else ""
@@ -298,7 +298,7 @@ def _read(records: Records, samples: Samples) -> str:
     return f"{note}."
 
 
-def _without(few: Sequence[str], recorded: Samples) -> list[str]:
+def unplayed(few: Sequence[str], recorded: Samples) -> list[str]:
     """Return cautions about the arms that are not played, because they have too few rows."""
     if not few:
         return []

@@ -20,7 +20,7 @@ import numpy as np
 
 from robandit.errors import InvalidInput
 from robandit.experiments import verdicts
-from robandit.experiments.against_record import Against, against_record, cost_sentences, reference_row
+from robandit.experiments.against_record import Against, against_record, cost_sentences, reference_row, worth_sentences
 from robandit.experiments.plan import Played
 from robandit.experiments.results import Measured, Results, check_results, regret_table
 from robandit.experiments.verdicts import ENOUGH, Row
@@ -87,8 +87,15 @@ class Findings:
     @cached_property
     def costs(self) -> list[str]:
         """For each replayed record, what it cost or earned, what the best policy would have, and the difference."""
-        replays = [standing for standing in self.standings if standing.played.reference is not None]
+        replays = [
+            each for each in self.standings if (known := each.played.reference) is not None and known.worth is None
+        ]
         return [cost_sentences(each.measured[each.best], each.against[each.best]) for each in replays]
+
+    @property
+    def worth(self) -> list[str]:
+        """For each replay with contexts, whether they are worth it."""
+        return [line for standing in self.standings for line in standing.worth]
 
     @cached_property
     def verdict(self) -> str:
@@ -138,6 +145,22 @@ class Standing:
         """The name of the record in a leaderboard, its total and its regret."""
         regret = next(row["mean"] for row in self.rows if row["policy"] == self.best)
         return reference_row(self.played, self.against[self.best], regret)
+
+    @cached_property
+    def worth(self) -> list[str]:
+        """Whether contexts are worth it, if the problem replays a record with features and policies of both kinds were played."""
+        if self.played.reference is None or self.played.reference.worth is None:
+            return []
+        kinds: dict[bool, Row] = {}
+        for row in self.rows:
+            policy = self.measured[row["policy"]].cell.policy
+            if policy.uses_rewards:
+                kinds.setdefault(bool(policy.contextual), row)
+        if len(kinds) < 2:
+            return []
+        pairs = paired(self.results, self.played, kinds[False]["policy"]).to_dicts()
+        difference = next(row for row in pairs if row["policy"] == kinds[True]["policy"])
+        return worth_sentences(self.played, kinds[True], kinds[False], difference)
 
     @cached_property
     def pairs(self) -> list[Row]:

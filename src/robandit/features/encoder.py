@@ -111,7 +111,7 @@ class Encoder:
 
     def due(self) -> tuple[str, Scale] | None:
         """Return a number that has its first values but no scale yet, and its scale; None if there is none."""
-        ready = ((name, _scale_of(values[:FIRST])) for name, values in self.first.items() if len(values) >= FIRST)
+        ready = ((name, scale_of(values[:FIRST])) for name, values in self.first.items() if len(values) >= FIRST)
         return next(ready, None)
 
     def set_scale(self, name: str, scale: Scale) -> None:
@@ -167,7 +167,7 @@ def _number(name: str, feature: Number, value: Any) -> float:
     return math.log(number)
 
 
-def _scale_of(values: Sequence[float]) -> Scale:
+def scale_of(values: Sequence[float]) -> Scale:
     """Return the median, and the interquartile range / 1.349; the standard deviation, or 1, if it is 0."""
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
     return Scale(middle, (high - low) / 1.349 or float(np.std(values)) or 1.0)

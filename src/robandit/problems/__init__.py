@@ -5,7 +5,7 @@ from __future__ import annotations
 from robandit.problems import delays as delays
 from robandit.problems.builders import bernoulli, gaussian, negated_lomax, negated_pareto, pareto, stable, student_t
 from robandit.problems.changing import Changing, changing
-from robandit.problems.contextual import Contextual, contextual, linear
+from robandit.problems.contextual import ContextTable, Contextual, contextual, linear
 from robandit.problems.delayed import Delayed, delayed
 from robandit.problems.lower_bound_instances import eps_adaptive_pair, hard_gap, lower_bound_family, u_adaptive_pair
 from robandit.problems.objectives import with_objective
@@ -14,6 +14,7 @@ from robandit.problems.replays import InOrder, Logged, recorded_problem
 
 __all__ = [
     "Changing",
+    "ContextTable",
     "Contextual",
     "Delayed",
     "InOrder",

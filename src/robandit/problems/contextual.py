@@ -61,11 +61,17 @@ class Contextual(Problem):
         words = streams(np.random.SeedSequence(seed, spawn_key=(replication,)), self.arms + 2)
         return self.rows(horizon, int(words[-2, 0]))
 
+    @property
+    def best_mean(self) -> float:
+        """The mean reward of the best arm for each x, estimated from the sample of rows."""
+        return float(vars(self)["_best"])
+
     def _describe(self, samples: Sequence[Rows], names: Sequence[str] | None, minimize: bool) -> None:
         rewards = np.concatenate([rows.rewards for rows in samples])
         means = np.concatenate([rows.means for rows in samples])
         sign = -1.0 if minimize else 1.0
         super().__init__([Empirical(sign * column + 0.0) for column in rewards.T], names, minimize)
+        object.__setattr__(self, "_best", float(means.max(axis=1).mean()))
         object.__setattr__(self, "_uniform", float((means.max(axis=1) - means.mean(axis=1)).mean()))
 
     def uniform_regret(self, horizon: int) -> float:

@@ -44,6 +44,7 @@ class Batch(NamedTuple):
     priorities: NDArray[np.uint64]
     times: pl.Series | None
     propensities: Floats | None
+    features: pl.DataFrame | None
 
 
 class Pass:
@@ -52,8 +53,13 @@ class Pass:
     `arms` lists the arms so far in order of appearance, `n` counts their good rows, and `clock` reads the times.
     """
 
-    def __init__(self, records: Records, roles: Sequence[str], progress: Progress | None) -> None:
-        """Prepare the pass without reading; ``roles`` are the columns to read in addition to the arm and the reward."""
+    def __init__(
+        self, records: Records, roles: Sequence[str], progress: Progress | None, features: Sequence[str] = ()
+    ) -> None:
+        """Prepare the pass without reading.
+
+        ``roles`` are the columns to read in addition to the arm and the reward, and ``features`` the names of others.
+        """
         self.arms: list[str] = []
         self.n: Ints = np.zeros(0, dtype=np.int64)
         self.bad = BadRows()
@@ -70,6 +76,8 @@ class Pass:
         self._where = records.where
         if self._where is not None:
             self._roles |= self._where.roles()
+        self._features = {f"feature {i}": name for i, name in enumerate(features)}
+        self._roles |= self._features
         self._fitting = self._dropped = 0
         self.filtered: Filtered | None = None
         self._progress = function(progress, "progress", "a function that takes two numbers")
@@ -132,7 +140,8 @@ class Pass:
             self.negative = grown(self.negative, len(self.arms))
             self.negative += np.bincount(actions[negative], minlength=len(self.arms))
             self._negative += rows[good][negative][: EXAMPLES - len(self._negative)].tolist()
-        return Batch(actions, rewards, priorities, times, propensities)
+        features = frame.select(list(self._features)).rename(self._features) if self._features else None
+        return Batch(actions, rewards, priorities, times, propensities, features)
 
     def _read_times(self, times: pl.Series, rows: Ints) -> pl.Series:
         """Return the times of good rows as values that sort by time."""

@@ -95,6 +95,7 @@ class Log:
     bad: BadRows = field(default_factory=BadRows)
     times: NDArray[Any] | None = None
     records: Records | None = None
+    features: pl.DataFrame | None = None
 
     def __repr__(self) -> str:
         weighted = "" if self.propensities is None else ", with propensities"
@@ -109,7 +110,9 @@ class Log:
         times, chances = (None if each is None else each[rows] for each in (self.times, self.propensities))
         actions = np.searchsorted(kept, self.actions[rows])
         names = tuple(self.arms[i] for i in kept)
-        return replace(self, arms=names, actions=actions, rewards=self.rewards[rows], times=times, propensities=chances)
+        some: dict[str, Any] = {"arms": names, "actions": actions, "rewards": self.rewards[rows], "times": times}
+        some["features"] = None if self.features is None else self.features.filter(rows)
+        return replace(self, **some, propensities=chances)
 
 
 class Records:
@@ -132,6 +135,7 @@ class Records:
         self._roles = dict(roles)
         self.source = reader.source
         self.columns = reader.columns
+        self.repeated = reader.repeated
         self.minimize = minimize
         self.skip_bad = skip_bad
         self.where = where
@@ -201,13 +205,14 @@ class Records:
         counts = {arm: n for arm, n in sorted(zip(rows.arms, rows.n.tolist(), strict=True)) if n}
         return Samples({arm: rewards[arm] for arm in counts}, counts, least, rows.bad, rows.filtered, self._notes(rows))
 
-    def log(self, progress: Progress | None = None, *, times: bool = False) -> Log:
+    def log(self, progress: Progress | None = None, *, times: bool = False, features: Sequence[str] = ()) -> Log:
         """Return all rows sorted by time. Rows with equal times, and rows without a time column, stay in the order of the file.
 
-        The log has the times of its rows only if you ask for them with ``times``, because they take memory.
+        The log has the times of its rows only if you ask for them with ``times``, because they take memory. ``features`` are the
+        names of other columns that it is to have.
         """
         times = flag(times, "times")
-        rows = self._load(("time", "propensity"), progress)
+        rows = self._load(("time", "propensity"), progress, features)
         clock, rows = rows.times, rows._replace(times=None)
         order = slice(None) if clock is None else _order(clock)
         kept = None
@@ -216,7 +221,8 @@ class Records:
         del clock
         propensities = None if rows.propensities is None else rows.propensities[order]
         actions = rows.actions[order].astype(np.int64)
-        return Log(rows.arms, actions, rows.rewards[order], propensities, rows.bad, kept, self)
+        more = None if rows.features is None else rows.features[order]
+        return Log(rows.arms, actions, rows.rewards[order], propensities, rows.bad, kept, self, more)
 
     def table(self, progress: Progress | None = None) -> Table | Incomplete:
         """Return the reward of every arm at every time. Return `Incomplete` if an arm has no reward or several at some time."""
@@ -262,15 +268,18 @@ class Records:
         place = rows.negative_rows, self._reader.unit
         return *name_questions(counts, self.arm), *negative_costs(negative, int(rows.n.sum()), *place)
 
-    def _load(self, roles: Sequence[str], progress: Progress | None) -> _Rows:
+    def _load(self, roles: Sequence[str], progress: Progress | None, features: Sequence[str] = ()) -> _Rows:
         """Load all rows into memory, in the order of the file; arms are sorted by name."""
+        import polars as pl
+
         if self._reader.rows is not None and self.where is None:
             self._check_size(self._reader.rows)
-        rows = Pass(self, roles, progress)
+        rows = Pass(self, roles, progress, features)
         codes: list[Codes] = []
         rewards: list[Floats] = []
         times: list[pl.Series] = []
         propensities: list[Floats] = []
+        frames: list[pl.DataFrame] = []
         for batch in rows:
             codes.append(batch.codes)
             rewards.append(batch.rewards)
@@ -278,6 +287,8 @@ class Records:
                 times.append(batch.times)
             if batch.propensities is not None:
                 propensities.append(batch.propensities)
+            if batch.features is not None:
+                frames.append(batch.features)
             self._check_size(int(rows.n.sum()))
         names = rows.arms
         order = [arm for arm in sorted(range(len(names)), key=names.__getitem__) if rows.n[arm]]
@@ -287,7 +298,8 @@ class Records:
         times.clear()
         arms, actions = tuple(names[arm] for arm in order), rank[_joined(codes)]
         chances = _joined(propensities) if propensities else None
-        return _Rows(arms, actions, _joined(rewards), joined_times, chances, rows.bad)
+        more = pl.concat(frames) if frames else None
+        return _Rows(arms, actions, _joined(rewards), joined_times, chances, rows.bad, more)
 
     def _check_size(self, rows: int) -> None:
         if rows > MOST_ROWS:
@@ -305,6 +317,7 @@ class _Rows(NamedTuple):
     times: pl.Series | None
     propensities: Floats | None
     bad: BadRows
+    features: pl.DataFrame | None
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:

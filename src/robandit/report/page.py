@@ -68,7 +68,7 @@ def write_page(findings: Findings, path: str | os.PathLike[str], *, command: str
     sections = [problem_section(standing, i, styles, many=many) for i, standing in enumerate(standings)]
     title = _title(results)
     # The first sentence of the verdict stands out.
-    sentences = [*findings.costs, *re.split(r"(?<=\.) (?=[A-Z])", findings.verdict, maxsplit=1)]
+    sentences = [*findings.worth, *findings.costs, *re.split(r"(?<=\.) (?=[A-Z])", findings.verdict, maxsplit=1)]
     verdict = "".join(f"<p>{escaped(each)}</p>" for each in sentences)
     items = "".join(f"<li>{escaped(note)}</li>" for note in results.plan.notes)
     notes = pieces.warning(f"<p><strong>About the data</strong></p><ul>{items}</ul>") if items else ""

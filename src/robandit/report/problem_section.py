@@ -130,9 +130,10 @@ def _about_record(section: Standing) -> str:
         return ""
     cost, saves = _paid(section)
     name = escaped(section.reference[0])
+    covers = "includes" if section.played.reference.worth is None else "does not include"
     return (
         f"{cost.capitalize()}: the mean total of {counted(section.played.horizon, 'pull')}. {saves.capitalize()}: how much better "
-        f"than {name}. Its interval includes the error of the record; a note marks differences whose interval contains 0. "
+        f"than {name}. Its interval {covers} the error of the record; a note marks differences whose interval contains 0. "
     )
 
 

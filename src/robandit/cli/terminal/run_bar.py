@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from robandit.cli.terminal.leaderboard import leaderboard, print_boards
+from robandit.cli.terminal.leaderboard import print_findings
 from robandit.cli.terminal.progress import Display, display
 from robandit.experiments.plan import Cell, Played
 from robandit.experiments.results import Results
@@ -60,10 +60,8 @@ class RunBar:
             if not self._finished.issuperset(map(id, cells)):
                 return
             measured = tuple(found for each in cells if (found := store.measured(each)) is not None)
-            boards = [leaderboard(standing) for standing in Findings(Results(store.plan, measured)).standings]
             with self._update.hidden():
-                print_boards(boards)
-            self.printed += len(boards)
+                self.printed += print_findings(Findings(Results(store.plan, measured)))
             self._complete += 1
 
 
