@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from robandit.experiments.context_plan import replayed_with_features
 from robandit.experiments.dask_cluster import dask_engine
 from robandit.experiments.plan import Plan, Played, planned
 from robandit.experiments.replay_plan import replayed
@@ -35,6 +36,7 @@ __all__ = [
     "ranking",
     "read_spec",
     "replayed",
+    "replayed_with_features",
     "run",
     "summary",
     "verdict",

@@ -28,6 +28,7 @@ from robandit.features import MOST_COLUMNS, Category
 from robandit.features.encoder import FARTHEST, scale_of
 from robandit.hints import close, question
 from robandit.kernel.types import Floats, Ints
+from robandit.policies import PerCell, all_policies
 from robandit.problems import ContextTable, contextual
 from robandit.recorded import Log, Records
 from robandit.validation import flag, function, instance, invalid, items_of, text
@@ -84,6 +85,15 @@ def replayed_with_features(
         contexts, `PerCell`. If all are of one kind, the default policy of the other kind is added.
     horizon
         Pulls in each replication. The default is the number of contexts, but at most 50,000.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from robandit.recorded import open_records
+    >>> frame = pl.DataFrame({"arm": ["a", "b"] * 40, "cost": range(80), "region": ["eu", "eu", "us", "us"] * 20})
+    >>> plan = replayed_with_features(open_records(frame, reward="cost", minimize=True), ["region"], ["LinUCB"])
+    >>> [cell.label for cell in plan.cells], plan.problems[0].problem.columns
+    (['LinUCB', 'AdaKL-UCB'], 3)
     """
     quick, name = flag(quick, "quick"), text(name, "name")
     horizon, replications, seed = asked_numbers(horizon, replications, seed, quick=quick)
@@ -111,6 +121,9 @@ def replayed_with_features(
     table, how = context_table(rows, log.arms, complete=complete, minimize=records.minimize)
     cells = len(np.unique(table.x, axis=0))
     chosen = named_policies(policies or [*WITH, *WITHOUT, *(["PerCell"] if cells <= MOST_CELLS else [])])
+    if "all" in policies:  # of those without contexts
+        more = (each for each in all_policies() if each.contextual)
+        chosen += [each for each in more if cells <= MOST_CELLS or not isinstance(each, PerCell)]
     for kind, default in ((True, WITH[0]), (False, WITHOUT[0])):
         if not any(bool(policy.contextual) is kind for policy in chosen):
             chosen += named_policies([default])
