@@ -160,6 +160,7 @@ CONTENDERS: tuple[Contender, ...] = (
     Contender("Catoni", "variance", _estimated(estimators.catoni_mean, v=_variance), _has_variance),
     Contender("Catoni, infinite var.", "eps, v", _estimated(estimators.infinite_variance_catoni, eps=_eps, v=_v)),
     Contender("p-robust mean", "eps, u", _p_robust),
+    Contender("Catoni, Lepskii", "eps", _estimated(estimators.lepskii_catoni, eps=_eps)),
     Contender("mean, Chebyshev", "variance", _estimated(estimators.sample_mean, v=_variance), _has_variance),
     Contender("mean, Student", "nothing", _student, _has_variance),
     Contender("scipy trimmed_mean_ci", "nothing", _scipy_trimmed, _is_symmetric),

@@ -122,6 +122,7 @@ GOALS: list[tuple[Policy, float, float]] = [
     (rb.RobustUCB(estimator="catoni"), 50.0, 2.5),
     (rb.KLinfUCB(), 20.0, 1.5),
     (rb.KurtosisUCB(kappa=1.1), math.inf, 1.5),
+    (rb.CatoniLepskiiUCB(), math.inf, 1.5),
     (rb.ForceMoM(), 1.5, 1.5),
     (rb.UniINF(), 6.0, 1.5),
     (rb.ClippedSGDUCB(), math.inf, 1.5),

@@ -27,7 +27,7 @@ GONE = r"is gone since Robandit 0\.3: Robandit 0\.2\.0 still reads and plays it\
 
 def is_gone(policy):
     """Return whether 0.1 could play a policy that today's version cannot."""
-    return policy.get("center") == "median" or policy["policy"] == "CatoniLepskiiUCB"
+    return policy.get("center") == "median"
 
 
 EXACT = (platform.system(), platform.machine()) == (
@@ -63,7 +63,7 @@ def numbers(store):
 
 @pytest.mark.parametrize("name", [name for name, each in EXPECTED["bandits"].items() if is_gone(each["policy"])])
 def test_a_bandit_whose_policy_is_gone_is_refused_by_name(name):
-    with pytest.raises(InvalidInput, match=rf"^{name[3:]}.*{GONE}") as caught:
+    with pytest.raises(InvalidInput, match=rf"{name[3:]}\(.*{GONE}") as caught:
         rb.Bandit.from_bytes(ARCHIVE.read(f"bandits/{name}"), compile="never")
     assert caught.value.value == EXPECTED["bandits"][name]["policy"]
 
@@ -101,11 +101,10 @@ def test_a_bandit_of_every_policy_decides_as_version_0_1(name):
 def test_every_policy_and_every_law_is_read_and_its_finished_units_are_found(folder):
     with pytest.raises(InvalidInput, match=GONE):
         Store.open("every")
-    gone = {"AdaKL-UCB", "AdaKL-UCB(schedule='proved')", "AdaR-UCB(center='median')", "Catoni-Lepskii UCB"}
-    assert set(without_gone("every")) == gone
+    assert set(without_gone("every")) == {"AdaKL-UCB", "AdaKL-UCB(schedule='proved')", "AdaR-UCB(center='median')"}
     keys = [unit.key for unit in Store.open("every").plan.units]
     assert keys == [key for key in EXPECTED["keys"] if key in set(keys)]
-    assert len(keys) > 0.85 * len(EXPECTED["keys"])
+    assert len(keys) > 0.9 * len(EXPECTED["keys"])
 
 
 def test_a_result_is_read(folder):

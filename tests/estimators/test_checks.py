@@ -20,6 +20,7 @@ PUBLIC = {  # parameters of the standard Gaussian law, and what is claimed
     "catoni_mean": (D | {"v": 1.0}, {"shift": True, "scales": {"v": 2}}),
     "catoni_root": ({"alpha": 0.5}, {"shift": True, "scales": {"alpha": -1}}),
     "infinite_variance_catoni": (D | {"eps": 0.9, "v": 1.0}, {"shift": True, "scales": {"v": 1.9}}),
+    "lepskii_catoni": (D | {"eps": 0.9}, {"scales": {}}),
     "median_of_means": (D | {"eps": 1.0, "v": 1.0}, {"shift": True, "scales": {"v": 2}}),
     "p_robust_mean": (D | {"p": 1.5, "c": 1.0, "u": 1.0}, {"scales": {"c": 1, "u": 1.5}}),
     "sample_mean": (D | {"v": 1.0}, {"shift": True, "scales": {"v": 2}}),

@@ -110,6 +110,7 @@ TWO_SIDED = {
         "pareto 1.5",
         0.05,
     ),
+    "lepskii": (lambda x: est.lepskii_catoni(x, eps=0.25, delta=DELTA, range_factor=4.0), "pareto 1.5", 0.02),
     "p-robust": (lambda x: est.p_robust_mean(x, p=1.25, c=3.0, u=PARETO_RAW, delta=DELTA), "pareto 1.5", 0.05),
     "sample": (lambda x: est.sample_mean(x, v=1.0, delta=DELTA), "normal", 0.35),
 }

@@ -13,7 +13,9 @@ from helpers.cases import cases
 from references import slow_estimators as slow
 from robandit import estimators as est
 from robandit.estimators.formulas.catoni import influence
+from robandit.estimators.infinite_variance import tuning
 from robandit.estimators.p_robust import b_p
+from robandit.estimators.roots import row_roots
 
 SCALES = [1e-300, 1e-160, 1.0, 1e160, 1e300]
 RNG = np.random.default_rng(5)
@@ -164,6 +166,29 @@ def test_infinite_variance_catoni(eps):
     width = (1 + tau) * slow.mp.sqrt(order) * (1 - mpf(eps)) ** (1 / order - mpf(1) / 2)
     width *= mpf(3) ** (1 / order) * rest ** (-eps / order) * (level / 300) ** (eps / order)
     assert slow.holds_catoni_root(x, alpha, estimate.value, 1e-12, order, c)
+    assert close(estimate.upper - estimate.value, width, width)
+
+
+def test_lepskii():
+    """Grid, choice and bounds as the text has them, in 50 digits."""
+    x = np.random.default_rng(3).standard_t(1.7, 200) + 0.5
+    eps, delta, factor = 0.5, 0.3, 10.0
+    estimate = est.lepskii_catoni(x, eps=eps, delta=delta, range_factor=factor)
+    order = mpf(1.5)
+    scale = slow.mean([abs(v) ** order for v in slow.exact(x)]) ** (1 / order)
+    points = 1 + slow.mp.log(100) / slow.mp.log(2)
+    level = slow.mp.log(2 * points / mpf(delta))
+    tuned = tuning(200, float(level), eps)
+    grid = [scale / 10 * 2**j for j in range(8)]
+    assert grid[-2] < 10 * scale <= grid[-1] <= 20 * scale
+    roots = [row_roots(x[None], np.array([tuned.alpha / float(t)]), order=1.5, factor=est.b_p(1.5))[0] for t in grid]
+    for root, t in zip(roots, grid, strict=True):
+        assert slow.holds_catoni_root(x, tuned.alpha / t, root, 1e-11, order, slow.b_p(1.5))
+    agrees = [all(abs(r - roots[j]) <= 2 * tuned.width * grid[j] for r in roots[j + 1 :]) for j in range(8)]
+    j = agrees.index(True)
+    assert estimate.value == pytest.approx(roots[j], abs=1e-11)
+    assert close(estimate.threshold, grid[j], grid[j])
+    width = (2 * grid[j] + 20 * scale) * tuned.width
     assert close(estimate.upper - estimate.value, width, width)
 
 

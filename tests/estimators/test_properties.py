@@ -33,6 +33,7 @@ METHODS = {
     "median of means": lambda x, s: est.median_of_means(x, delta=0.3, eps=0.5, v=2.0 * s**1.5),
     "catoni": lambda x, s: est.catoni_mean(x, v=2.0 * s**2, delta=0.1),
     "infinite variance": lambda x, s: est.infinite_variance_catoni(x, eps=0.5, v=2.0 * s**1.5, delta=0.5),
+    "lepskii": lambda x, s: est.lepskii_catoni(x, eps=0.5, delta=0.5, range_factor=3.0),
     "p-robust": lambda x, s: est.p_robust_mean(x, p=1.5, c=2.0 * s, u=2.0 * s**1.5, delta=0.1),
     "sample": lambda x, s: est.sample_mean(x, v=2.0 * s**2, delta=0.1),
 }
@@ -96,6 +97,7 @@ def test_axis_layout_and_type():
         lambda x, axis: est.truncated_mean(x, eps=1, u=1, delta=0.1, axis=axis).value,
         lambda x, axis: est.adaptive_trimmed_mean(x, delta=0.1, seed=4, axis=axis).upper,
         lambda x, axis: est.infinite_variance_catoni(x, eps=1, v=1, delta=0.1, axis=axis).value,
+        lambda x, axis: est.lepskii_catoni(x, eps=1, delta=0.1, axis=axis).value,
         lambda x, axis: est.p_robust_mean(x, p=1.5, c=1, axis=axis).value,
         lambda x, axis: est.trimming_threshold(x, 0.1, axis=axis),
         lambda x, axis: est.trimmed_mean(x, threshold=[1.0, 2.0, 3.0], axis=axis),

@@ -24,6 +24,7 @@ NUMBERS = {
         lambda d: est.median_of_means_width(9, eps=1, v=1, delta=d),
         lambda d: est.catoni_mean(X, v=1, delta=d),
         lambda d: est.infinite_variance_catoni(X, eps=1, v=1, delta=d),
+        lambda d: est.lepskii_catoni(X, eps=1, delta=d),
         lambda d: est.p_robust_mean(X, p=2, c=1, u=1, delta=d),
         lambda d: est.sample_mean(X, v=1, delta=d),
     ],
@@ -32,6 +33,7 @@ NUMBERS = {
         lambda e: est.median_of_means(X, eps=e, v=1, delta=0.1),
         lambda e: est.median_of_means_width(9, eps=e, v=1, delta=0.1),
         lambda e: est.infinite_variance_catoni(X, eps=e, v=1, delta=0.1),
+        lambda e: est.lepskii_catoni(X, eps=e, delta=0.1),
         lambda e: est.adaptive_trimmed_mean(X, delta=0.1, eps=e, u=1),
     ],
     "p": [est.b_p, lambda p: est.p_robust_mean(X, p=p, c=1)],
@@ -49,6 +51,8 @@ NUMBERS = {
     ],
     "alpha": [lambda a: est.catoni_root(X, a)],
     "tau0": [lambda t: est.infinite_variance_catoni(X, eps=1, v=1, delta=0.1, tau0=t)],
+    "range_factor": [lambda f: est.lepskii_catoni(X, eps=1, delta=0.1, range_factor=f)],
+    "ratio": [lambda f: est.lepskii_catoni(X, eps=1, delta=0.1, ratio=f)],
     "n": [lambda n: est.median_of_means_blocks(n, 0.1), lambda n: est.median_of_means_width(n, eps=1, v=1, delta=0.1)],
     "threshold": [lambda t: est.trimmed_mean(X, threshold=t), lambda t: est.trimmed_variance(X, threshold=t)],
 }
@@ -112,6 +116,7 @@ def test_the_smallest_deltas():
     assert math.isfinite(est.truncated_mean(X, eps=1, u=1, delta=tiny).upper)
     assert math.isfinite(est.p_robust_mean(X, p=2, c=1, u=1, delta=tiny).upper)
     assert math.isfinite(est.infinite_variance_catoni(np.tile(X, 2), eps=1, v=1, delta=tiny).upper)
+    assert math.isfinite(est.lepskii_catoni(np.tile(X, 2), eps=1, delta=tiny).upper)
     assert est.trimming_threshold(np.tile(X, 3), tiny) > 0
 
 
@@ -124,6 +129,22 @@ def test_a_tau0_for_which_no_sample_is_large_enough():
 
 def test_a_scale_far_too_small_for_the_moment():
     assert est.p_robust_mean(X, p=2, c=1e-10, u=1e300, delta=0.1).upper == math.inf
+
+
+def test_the_grid_of_moments_is_bounded():
+    with pytest.raises(InvalidInput, match=r"ratio = 1\.000000001 and .*pass a ratio of at least ") as caught:
+        est.lepskii_catoni(X, eps=1, delta=0.1, ratio=1 + 1e-9)
+    enough = float(str(caught.value).rsplit(" ", 1)[1])
+    assert est.lepskii_catoni(X[:100], eps=1, delta=0.1, ratio=enough).n == 100
+
+
+def test_the_grid_of_moments_is_made_of_doubles():
+    wide = est.lepskii_catoni(X, eps=1, delta=0.1, range_factor=1e300)
+    assert wide.value == pytest.approx(0.0, abs=0.2)
+    with pytest.raises(InvalidInput, match="outside the range of doubles: divide the sample"):
+        est.lepskii_catoni(X * 1e307, eps=1, delta=0.1)
+    with pytest.raises(InvalidInput, match="outside the range of doubles"):
+        est.lepskii_catoni(X, eps=1, delta=0.1, range_factor=1e308)
 
 
 def test_too_few_values_for_lemma_2_give_a_value_without_bounds():

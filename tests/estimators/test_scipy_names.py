@@ -22,6 +22,7 @@ BOUNDED = {
     "adaptive_trimmed_mean": {},
     "catoni_mean": {"v": 3.0},
     "infinite_variance_catoni": {"eps": 0.5, "v": 3.0},
+    "lepskii_catoni": {"eps": 0.5},
     "median_of_means": {"eps": 0.5, "v": 3.0},
     "p_robust_mean": {"p": 1.5, "c": 1.0, "u": 3.0},
     "sample_mean": {"v": 3.0},

@@ -9,7 +9,8 @@ from scipy import optimize
 from helpers.invalid import raises
 from robandit import estimators as est
 from robandit.errors import InvalidInput
-from robandit.estimators import likelihood, roots, threshold
+from robandit.estimators import lepskii, likelihood, roots, threshold
+from robandit.estimators.infinite_variance import tuning
 
 RNG = np.random.default_rng(12)
 
@@ -28,6 +29,18 @@ def test_the_likelihood_bound_is_the_minimum(n, exponent):
         tried = optimize.minimize_scalar(bound, bounds=(-30, 15), method="bounded", options={"xatol": 1e-7}).fun
         at_one = 1.0 if z.max() >= 1.0 else 1 - math.exp(np.mean(np.log(1 - z)) - exponent)
         assert out[0] == pytest.approx(min(tried, at_one), abs=1e-8)
+
+
+def test_the_width_of_lepskii_is_that_of_its_theorem():
+    x = RNG.standard_t(3, 200)
+    found = est.lepskii_catoni(x, eps=0.5, delta=0.1, range_factor=3.0, ratio=1.5)
+    scale = np.mean(np.abs(x) ** 1.5) ** (1 / 1.5)
+    # Each of log(A^2) / log(ratio) points takes its share of delta.
+    unit = tuning(200, math.log(2 * (1 + 2 * math.log(3.0) / math.log(1.5)) / 0.1), 0.5).width
+    assert found.upper - found.value == pytest.approx((2 * found.threshold + 1.5 * 3.0 * scale) * unit)
+    powers = np.log(found.threshold * 3.0 / scale) / math.log(1.5)
+    assert powers == pytest.approx(round(powers), abs=1e-9)
+    assert powers >= 0
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
@@ -71,7 +84,29 @@ def test_masks_that_hide_no_value_are_accepted():
     assert est.sample_mean(np.ma.array([1.0, 2.0])).value == 1.5
 
 
+def test_the_ratio_that_lepskii_asks_for_is_enough():
+    x = RNG.normal(size=2000)
+    with pytest.raises(InvalidInput, match="pass a ratio of at least") as refused:
+        est.lepskii_catoni(x, eps=1.0, delta=0.1, range_factor=1e6, ratio=1.0001)
+    least = float(str(refused.value).rpartition(" ")[2])
+    assert est.lepskii_catoni(x[:300], eps=1.0, delta=0.1, range_factor=1e6, ratio=least).n == 300
+    with pytest.raises(InvalidInput, match="pass a ratio of at least"):
+        est.lepskii_catoni(x, eps=1.0, delta=0.1, range_factor=1e6, ratio=1 + 0.999 * (least - 1))
+
+
 def test_the_mean_of_many_of_the_largest_doubles():
     assert est.sample_mean(np.full(3000, 1.7e308)).value == pytest.approx(1.7e308, rel=1e-12)
     with raises(InvalidInput, parameter="x"):
         est.sample_mean([1.0, math.inf])
+
+
+def test_lepskii_takes_the_smallest_scale_that_agrees_with_all_larger_ones():
+    grid = 1.5 ** np.arange(6.0)[:, None] * np.ones(40)
+    for width in (0.01, 0.1, 0.4):
+        found = RNG.normal(size=(6, 40))
+        want = [
+            next(j for j in range(6) if all(abs(r[k] - r[j]) <= 2 * width * grid[j, 0] for k in range(j + 1, 6)))
+            for r in found.T
+        ]
+        # An interval that misses one of those beyond it is out, whatever a smaller one does.
+        assert lepskii._smallest_that_agrees(found, grid, width).tolist() == want

@@ -23,6 +23,7 @@ EVERY = {
     "catoni_mean": lambda x, **k: est.catoni_mean(x, v=1.0, delta=0.1, **k),
     "catoni_root": lambda x, **k: est.catoni_root(x, 1.0, **k),
     "infinite_variance_catoni": lambda x, **k: est.infinite_variance_catoni(x, eps=0.9, v=1.0, delta=0.1, **k),
+    "lepskii_catoni": lambda x, **k: est.lepskii_catoni(x, eps=0.9, delta=0.1, **k),
     "p_robust_mean": lambda x, **k: est.p_robust_mean(x, p=1.5, c=1.0, **k),
     "sample_mean": lambda x, **k: est.sample_mean(x, **k),
 }

@@ -28,7 +28,7 @@ from robandit.live.saving import HEADER
 
 HORIZON = 500
 POLICIES = every_policy(HORIZON)
-SLOW = ("MARS", "RMM-UCB", "KLinf-UCB", "Gaussian TS")
+SLOW = ("MARS", "RMM-UCB", "KLinf-UCB", "Catoni-Lepskii UCB", "Gaussian TS")
 ROUNDS = 30
 PLAIN_ROUNDS = 6
 PLAIN_PULLS = 40  # before a case that is played by plain Python, so that nothing is compiled for it

@@ -40,7 +40,7 @@ MASKED = [policy for policy in POLICIES if policy.respects_allowed]
 DETERMINISTIC = [
     policy for policy in MASKED if not policy.facts.random or policy == ready(rb.EpsilonGreedy(epsilon=0.0))
 ]
-SLOW = ("RMM-UCB", "KLinf-UCB", "MARS")
+SLOW = ("RMM-UCB", "KLinf-UCB", "Catoni-Lepskii UCB", "MARS")
 EXPLORING = [ready(policy) for policy in (rb.AdaRUCB(), rb.KurtosisUCB(), rb.RUCBTEA(f="corollary"))]  # in short runs
 each = pytest.mark.parametrize
 

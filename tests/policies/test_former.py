@@ -31,7 +31,6 @@ def test_what_0_2_wrote_is_read(policy):
         ({"schedule": "practical", "pulls": "double"}, "AdaKLUCB(schedule='practical', pulls='double')"),
         ({"schedule": "proved"}, "AdaKLUCB(schedule='proved')"),
         ({"policy": "AdaRUCB", "center": "median"}, "AdaRUCB(center='median')"),
-        ({"policy": "CatoniLepskiiUCB", "eps": 0.5}, "CatoniLepskiiUCB"),
     ],
 )
 def test_what_is_gone_is_refused_by_name(changes, named):

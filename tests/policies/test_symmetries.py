@@ -55,6 +55,7 @@ FREE = {
     "adakl_proved": rb.AdaKLProved(),
     "normal": rb.NormalUCB(),
     "gaussian_ts": rb.GaussianTS(),
+    "lepskii": rb.CatoniLepskiiUCB(eps=0.9),
     "ucb_v_observed": rb.UCBV(),
     "greedy": rb.EpsilonGreedy(),
     "uniform": rb.Uniform(),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from robandit.estimators.estimate import ConfidenceInterval as ConfidenceInterval
     from robandit.estimators.estimate import Estimate as Estimate
     from robandit.estimators.infinite_variance import infinite_variance_catoni as infinite_variance_catoni
+    from robandit.estimators.lepskii import lepskii_catoni as lepskii_catoni
     from robandit.estimators.p_robust import b_p as b_p
     from robandit.estimators.p_robust import p_robust_mean as p_robust_mean
     from robandit.estimators.sample import sample_mean as sample_mean
@@ -35,6 +36,7 @@ _MODULES = {
     "catoni": ("catoni_mean", "catoni_root"),
     "estimate": ("ConfidenceInterval", "Estimate"),
     "infinite_variance": ("infinite_variance_catoni",),
+    "lepskii": ("lepskii_catoni",),
     "p_robust": ("b_p", "p_robust_mean"),
     "sample": ("sample_mean",),
     "threshold": ("trimmed_mean", "trimmed_variance", "trimming_threshold"),

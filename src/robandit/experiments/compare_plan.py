@@ -23,7 +23,7 @@ FIRST_LOOK = (
     "UCB1",  # the textbook policy, which assumes bounded rewards: it fails on some runs; early, because it compiles fast
     "AdaRUCB",  # the paper's policy: it knows nothing and has a theorem
     "GaussianTS",  # of sampling. Dirichlet sampling is stronger, but takes 64 us per pull in `robandit replay --example flights`
-    "ForceMoM",  # of robust_ucb
+    "ForceMoM",  # of robust_ucb. Catoni-Lepskii UCB is stronger on the default problem, but takes 13 us per pull
     'RobustUCB(estimator="truncated")',  # the standard of the literature, with which most papers compare
     "KLinfUCB",  # the only one of klinf
     "HTINF",  # of tinf

@@ -37,6 +37,7 @@ from robandit.policies.r_ucb.mom import RUCBMoM as RUCBMoM
 from robandit.policies.r_ucb.tea import RUCBTEA as RUCBTEA
 from robandit.policies.resampling.mars import MARS as MARS
 from robandit.policies.resampling.rmm_ucb import RMMUCB as RMMUCB
+from robandit.policies.robust_ucb.catoni_lepskii_ucb import CatoniLepskiiUCB as CatoniLepskiiUCB
 from robandit.policies.robust_ucb.clipped_sgd_ucb import ClippedSGDUCB as ClippedSGDUCB
 from robandit.policies.robust_ucb.force_mom import ForceMoM as ForceMoM
 from robandit.policies.robust_ucb.kurtosis_ucb import KurtosisUCB as KurtosisUCB

@@ -5,7 +5,6 @@ Version 0.3 split `AdaKLUCB` and removed what measurements had superseded (docs/
 - ``AdaKLUCB`` had the parameters center, schedule and pulls. ``schedule="adaptive"`` is today's `AdaKLUCB`. ``schedule="proved"``
   with ``center=None`` is `AdaKLProved`. ``schedule="practical"``, the default of 0.1, and centred proved ones are gone.
 - ``AdaRUCB`` had the parameter center. None is today's `AdaRUCB`; ``"median"`` is gone.
-- ``CatoniLepskiiUCB`` is gone: a slow baseline of ours, without a bound.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 """The parameters that are gone, with the defaults of 0.2."""
 _VALUES = {"center": (None, "median"), "schedule": ("adaptive", "practical", "proved"), "pulls": ("single", "double")}
 _PROVED = {"center": None, "schedule": "proved"}
-_GONE = {"CatoniLepskiiUCB": "AdaKLUCB() or RobustUCB()"}
 
 
 def renewed(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,8 +33,6 @@ def renewed(data: Mapping[str, Any]) -> dict[str, Any]:
     """
     current = {name: renewed(value) if _is_policy(value) else value for name, value in data.items()}
     tag = current.get("policy")
-    if isinstance(tag, str) and tag in _GONE:
-        raise _gone(tag, _GONE[tag], data)
     gone = PARAMETERS.get(tag, {}) if isinstance(tag, str) else {}
     given = {name: current[name] for name in gone if name in current}
     if not given or not all(isinstance(value, str | None) and value in _VALUES[name] for name, value in given.items()):
@@ -49,13 +45,9 @@ def renewed(data: Mapping[str, Any]) -> dict[str, Any]:
     if before != gone:
         changed = ", ".join(f"{name}={value!r}" for name, value in given.items() if value != gone[name])
         today = "AdaKLUCB() or AdaKLProved()" if tag == "AdaKLUCB" else "AdaRUCB() or AdaKLUCB()"
-        raise _gone(f"{tag}({changed})", today, data)
+        fact = f"{tag}({changed}) is gone since Robandit 0.3: Robandit {READER} still reads and plays it"
+        raise InvalidInput(f"{fact}. Today take {today}", parameter="policy", value=dict(data))
     return current
-
-
-def _gone(name: str, today: str, data: Mapping[str, Any]) -> InvalidInput:
-    fact = f"{name} is gone since Robandit 0.3: Robandit {READER} still reads and plays it"
-    return InvalidInput(f"{fact}. Today take {today}", parameter="policy", value=dict(data))
 
 
 def identity(data: Mapping[str, Any]) -> dict[str, Any]:
