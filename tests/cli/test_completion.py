@@ -22,7 +22,7 @@ complete -p robandit
 
 TYPED = {  # commas between words; NOTHING is typed before the tab
     "robandit,com": "compare completion",
-    "robandit,spec,NOTHING": "init check show",
+    "robandit,spec,NOTHING": "init check",
     "robandit,results,e": "export",
     "robandit,compare,--rep": "--replications",
     "robandit,compare,--suite,he": "heavy",

@@ -114,7 +114,6 @@ def test_from_nothing_to_a_report(tmp_path):
     typed("spec", "init", "mine.toml", cwd=tmp_path)
     checked, _ = typed("spec", "check", "mine.toml", cwd=tmp_path)
     assert "units" in checked
-    typed("spec", "show", "mine.toml", cwd=tmp_path)
     assert "exists and is not overwritten" in typed("spec", "init", "mine.toml", cwd=tmp_path, code=1)[1]
 
 

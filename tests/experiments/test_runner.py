@@ -290,20 +290,20 @@ def test_the_first_problem_of_a_plan_is_complete_first(tmp_path, monkeypatch):
     played = [Played(str(i), problem, HORIZON) for i, problem in enumerate(problems)]
     plan = replace(planned(played, [rb.UCB1(), rb.Uniform()], replications=20, seed=1), unit_pulls=HORIZON)
     monkeypatch.setattr(runner, "_compile", lambda cells, done, *_: [done(label) for label in reversed(cells)])
-    ended = []
-    run(plan, tmp_path, threads=1, finished=lambda store, cell: ended.append(cell.played.name))
-    assert ended == ["0", "0", "1", "1", "2", "2"]
+    stored = []
+    receive = Ledger.receive
+    monkeypatch.setattr(
+        Ledger, "receive", lambda self, unit, *given: (stored.append(unit), receive(self, unit, *given))
+    )
+    run(plan, tmp_path, threads=1)
+    assert {unit.cell.played.name for unit in stored[:30]} == {"0"}
 
 
 def test_a_policy_that_cannot_be_compiled_is_recorded_and_the_rest_plays(expected, tmp_path):
-    ended = []
     plan = small_plan(policies=[Broken(), rb.UCB1(), rb.Uniform()])
-    outcome = run(
-        plan, tmp_path, tries=1, finished=lambda store, cell: ended.append((cell.label, store.measured(cell)))
-    )
+    outcome = run(plan, tmp_path, tries=1)
     assert (outcome.done, len(outcome.failed)) == (10, 5)
     assert all("Broken cannot be compiled" in failure.traceback for failure in outcome.failed)
-    assert {label: measured is None for label, measured in ended} == {"Broken": True, "UCB1": False, "Uniform": False}
     parts = {name for name in expected if "regret" not in name and "pulls" not in name}
     assert set(contents(tmp_path, "parts")) == parts
 
@@ -341,23 +341,9 @@ def test_an_interruption_stops_the_compiler_and_the_same_call_continues(expected
     assert time.monotonic() - start < 30.0, "the compiler never ends by itself"
     assert no_threads_left()
     assert os.listdir(tmp_path / "locks") == os.listdir(tmp_path / "failures") == []
-    ended = []
-    outcome = run(small_plan(), tmp_path, finished=lambda store, cell: ended.append(cell.label))
+    outcome = run(small_plan(), tmp_path)
     assert (outcome.done, outcome.before) == (5, 5)
-    assert ended == ["UCB1", "Uniform"]
     assert everything(tmp_path) == expected
-
-
-def test_a_finished_cell_has_the_results_of_the_whole(tmp_path):
-    measured = {}
-    plan = small_plan()
-    outcome = run(plan, tmp_path, finished=lambda store, cell: measured.setdefault(cell.label, store.measured(cell)))
-    for whole in outcome.store.results().measured:
-        one = measured[whole.cell.label]
-        assert one.cell == whole.cell
-        assert (one.regret == whole.regret).all()
-        assert (one.replications == whole.replications).all()
-        assert one.seconds == whole.seconds
 
 
 @pytest.mark.parametrize(

@@ -418,7 +418,7 @@ def test_any_corruption_is_rejected_with_its_key(spec, data):
 # ---- the command line
 
 
-def test_init_writes_an_example_that_check_and_show_read(tmp_path, capsys):
+def test_init_writes_an_example_that_check_reads(tmp_path, capsys):
     file = tmp_path / "first.toml"
     cli.init(file)
     assert file.read_text() == EXAMPLE
@@ -435,9 +435,6 @@ def test_init_writes_an_example_that_check_and_show_read(tmp_path, capsys):
     ), "and nothing is skipped"
     assert len(parse_spec(EXAMPLE).policies) == 6
     assert "these six entries are\n# seven policies" in EXAMPLE
-    cli.show(file)
-    expected = capsys.readouterr().out
-    assert "\ntails(tail=1.8), 20,000 pulls\n    AdaRUCB(" in expected
 
 
 def test_check_says_what_is_skipped(tmp_path, capsys):
@@ -452,9 +449,8 @@ def test_check_says_what_is_skipped(tmp_path, capsys):
 def test_check_names_the_file_and_the_key(tmp_path):
     file = tmp_path / "wrong.toml"
     file.write_text(SMALL + "sed = 1\n")
-    for command in (cli.check, cli.show):
-        with pytest.raises(InvalidInput, match=rf"^{re.escape(str(file))}: .*did you mean seed\?"):
-            command(file)
+    with pytest.raises(InvalidInput, match=rf"^{re.escape(str(file))}: .*did you mean seed\?"):
+        cli.check(file)
 
 
 # ---- the documentation

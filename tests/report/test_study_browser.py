@@ -31,11 +31,11 @@ def test_charts_are_drawn_and_nothing_leaves_the_page(browser, pages):
     drawn = browser.do("""
         const count = (what) => document.querySelectorAll(what).length;
         return [count("figure:not([hidden])"), count("[data-chart=tails] .line"), count("[data-chart=tails] .fit"),
-            count("[data-chart=excess] .line"), count("[data-chart=distribution] .ridge"), count("[data-chart=index] .line"),
+            count("[data-chart=distribution] .ridge"), count("[data-chart=index] .line"),
             count("[data-chart=index] .chosen")];
     """)
     # three arms on two sides, one fitted power; two estimators on both sides of two arms, the third has too few rewards
-    assert drawn == [6, 6, 1, 4, 3, 8, 8]
+    assert drawn == [5, 6, 1, 3, 8, 8]
     sizes = browser.do(
         """return [...document.querySelectorAll("[data-chart=index] .line")].map((p) => p.getBBox().width)"""
     )

@@ -66,7 +66,7 @@ def application() -> cyclopts.App:
     ):
         app.command(single)
     groups: tuple[tuple[str, str, tuple[Callable[..., None], ...]], ...] = (
-        ("spec", "Write, check and show experiments as TOML files.", (spec.init, spec.check, spec.show)),
+        ("spec", "Write and check experiments as TOML files.", (spec.init, spec.check)),
         ("results", "Show or export the results of a run.", (results.show, results.export)),
         ("keys", "Create, list and revoke the access keys of a server.", (keys.create, keys.list_keys, keys.revoke)),
     )

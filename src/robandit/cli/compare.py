@@ -66,7 +66,7 @@ def compare(
     import tempfile
 
     from robandit.cli.run_folder import conclude
-    from robandit.cli.terminal.run_bar import runbar
+    from robandit.cli.terminal.run_bar import run_bar
     from robandit.experiments.compare_plan import compared
     from robandit.experiments.runner import run
     from robandit.files import check_writable
@@ -81,8 +81,7 @@ def compare(
     command = command_line("compare", **choices, objective=aim, **size)
     plan = compared(problem or [], suite, chosen, **size, objective=objective)
     with tempfile.TemporaryDirectory(prefix="robandit-") as folder:
-        with runbar() as bar:
-            shown: dict[str, Any] = {"progress": bar.progress, "finished": bar.finished}
-            outcome = run(plan, Path(folder), threads=threads, command=command, **shown)
+        with run_bar() as show:
+            outcome = run(plan, Path(folder), threads=threads, command=command, progress=show)
         results = outcome.store.results()
-    sys.exit(conclude(results, out, command=command, figures=figures, printed=bar.printed))
+    sys.exit(conclude(results, out, command=command, figures=figures))

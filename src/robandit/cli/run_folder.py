@@ -29,7 +29,7 @@ def play_into(
     """Run the missing units, write and print the results and the report, and exit."""
     import sys
 
-    from robandit.cli.terminal.run_bar import runbar
+    from robandit.cli.terminal.run_bar import run_bar
     from robandit.cli.terminal.tables import print_line
     from robandit.experiments.runner import run
 
@@ -42,27 +42,23 @@ def play_into(
             if cluster is not None:
                 address = cluster.dashboard or "none; it needs bokeh on the scheduler's machine (pip install bokeh)"
                 write_line(f"dashboard: {address}", sys.stderr)
-            with another_with_out(folder), runbar() as bar:
-                shown: dict[str, Any] = {"progress": bar.progress, "finished": bar.finished}
-                outcome = run(plan, folder, threads=threads, engine=cluster, **shown, **origin)
+            with another_with_out(folder), run_bar() as show:
+                outcome = run(plan, folder, threads=threads, engine=cluster, progress=show, **origin)
     except KeyboardInterrupt:
         kept = f"finished units are kept in {folder}. To continue: {command}"
         write_line(f"robandit: interrupted; {kept}", sys.stderr)
         sys.exit(130)
     results = outcome.store.results()
     outcome.store.write_results(results=results)
-    code = conclude(results, folder / "report.html", command=command, figures=figures, printed=bar.printed)
+    code = conclude(results, folder / "report.html", command=command, figures=figures)
     elsewhere = f", {outcome.elsewhere} played by another run" if outcome.elsewhere else ""
     print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
     write_line(f"results: {folder / 'results'}")
     sys.exit(code)
 
 
-def conclude(results: Results, page: Path, *, command: str, figures: Path | None, printed: int) -> int:
-    """Write the page and the figures; print the other tables, remarks and the verdict. Return the exit code, 3 if a unit failed.
-
-    ``printed`` is the number of leaderboards that were printed during the run.
-    """
+def conclude(results: Results, page: Path, *, command: str, figures: Path | None) -> int:
+    """Write the page and the figures; print the tables, remarks and the verdict. Return the exit code, 3 if a unit failed."""
     from robandit.cli.terminal.leaderboard import leaderboards, print_boards, remarks
     from robandit.cli.terminal.progress import display
     from robandit.cli.terminal.tables import print_line
@@ -74,7 +70,9 @@ def conclude(results: Results, page: Path, *, command: str, figures: Path | None
     with display("writing the report", time_left=False):
         write_page(findings, page, command=command)
         drawn = [] if figures is None else write_figures(findings, figures)
-    print_boards(leaderboards(findings)[printed:])
+    for line in findings.worth:
+        print_line(line)
+    print_boards(leaderboards(findings))
     for line in (*remarks(findings), *findings.costs, findings.verdict):
         print_line(line)
     if figures is not None:

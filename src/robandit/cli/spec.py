@@ -50,17 +50,3 @@ def check(file: Path, /, *, imports: Imports = None) -> None:
     import_given(imports)
     spec = read_spec(file)
     print(summary(spec, spec.plan()))
-
-
-def show(file: Path, /, *, imports: Imports = None) -> None:
-    """Print each problem and each policy of a spec, with all its parameters.
-
-    Parameters
-    ----------
-    file
-        The TOML file.
-    """
-    from robandit.experiments.spec import read_spec, resolved_text
-
-    import_given(imports)
-    print(resolved_text(read_spec(file)))

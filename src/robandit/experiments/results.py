@@ -82,7 +82,7 @@ class Results:
         by_cell: dict[Cell, list[tuple[Unit, Result, float]]] = {}
         for part in played:
             by_cell.setdefault(part[0].cell, []).append(part)
-        measured = tuple(measured_in(cell, by_cell[cell]) for cell in plan.cells if cell in by_cell)
+        measured = tuple(_measured(cell, by_cell[cell]) for cell in plan.cells if cell in by_cell)
         return cls(plan, measured, tuple(failures), about or {})
 
     @classmethod
@@ -119,7 +119,7 @@ def check_results(results: Any) -> None:
     instance(results, Results, "results", "the results of a run", hint="such as run(plan, folder).store.results()")
 
 
-def measured_in(cell: Cell, parts: list[tuple[Unit, Result, float]]) -> Measured:
+def _measured(cell: Cell, parts: list[tuple[Unit, Result, float]]) -> Measured:
     """Combine the results of the units of one cell, each given with its processor time."""
     units, results, seconds = zip(*sorted(parts, key=lambda part: part[0].first), strict=True)
     return Measured(

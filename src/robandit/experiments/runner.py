@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -74,7 +74,6 @@ class Compiling:
 
 
 Progress: TypeAlias = Callable[[Compiling | Playing], None]
-Finished: TypeAlias = Callable[[Store, Cell], None]
 
 
 @dataclass(frozen=True)
@@ -88,22 +87,11 @@ class _Ended:
 class _Tally:
     """Count the units by the way in which they ended, and report the progress."""
 
-    def __init__(
-        self, store: Store, todo: Iterable[Unit], progress: Progress | None, finished: Finished | None
-    ) -> None:
-        self.store, self.progress, self.finished = store, progress, finished
-        owners: dict[str, list[Unit]] = {}  # by key: two cells may share a unit
-        for unit in store.plan.units:
-            owners.setdefault(unit.key, []).append(unit)
-        self.units = len(owners)
-        self.pulls = self.pulls_done = sum(units[0].pulls for units in owners.values())
-        self.owners = {key: [unit.cell for unit in units] for key, units in owners.items()}
-        self.left: Counter[int] = Counter()  # units that have not ended, by the id of their cell
-        self.todo = 0
-        for unit in todo:
-            self.todo += 1
-            self.pulls_done -= unit.pulls
-            self.left.update(map(id, self.owners[unit.key]))
+    def __init__(self, units: Iterable[Unit], todo: Sequence[Unit], progress: Progress | None) -> None:
+        self.progress = progress
+        pulls = [unit.pulls for unit in units]
+        self.units, self.pulls, self.todo = len(pulls), sum(pulls), len(todo)
+        self.pulls_done = self.pulls - sum(unit.pulls for unit in todo)
         self.pulls_played = 0
         self.ended: Counter[str] = Counter()
         self.retries = self.held = 0
@@ -114,13 +102,10 @@ class _Tally:
         self.earlier = 0  # pulls played before the start
 
     def begin(self, labels: Iterable[str]) -> None:
-        """Report the start of a run that compiles these policies, and the cells that are finished already."""
+        """Report the start of a run that compiles these policies."""
         self.uncompiled = dict.fromkeys(labels)
         self.policies = len(self.uncompiled)
         self.report()
-        for cell in self.store.plan.cells:
-            if not self.left[id(cell)]:
-                self._finish(cell)
 
     def compiled(self, label: str) -> None:
         del self.uncompiled[label]
@@ -135,14 +120,6 @@ class _Tally:
         if ended.how == "played":
             self.pulls_played += unit.pulls
         self.retries += ended.retries
-        for cell in self.owners[unit.key]:
-            self.left[id(cell)] -= 1
-            if not self.left[id(cell)]:
-                self._finish(cell)
-
-    def _finish(self, cell: Cell) -> None:
-        if self.finished is not None:
-            self.finished(self.store, cell)
 
     def report(self) -> None:
         if self.progress is None:
@@ -189,7 +166,6 @@ def run(
     command: str = "",
     spec_text: str | None = None,
     progress: Progress | None = None,
-    finished: Finished | None = None,
 ) -> RunOutcome:
     """Play the units of a plan that are not done, and store each in the run folder as soon as it is finished.
 
@@ -219,13 +195,9 @@ def run(
         The text of the spec, stored in the folder.
     progress
         Called with `Compiling` and `Playing`, in this thread.
-    finished
-        Called in this thread with the run folder and a cell when all units of the cell are done or failed, also if that was before
-        this run. ``store.measured(cell)`` returns its results.
     """
     tries = integer(tries, "tries", 1, None)
     function(progress, "progress", "a function")
-    function(finished, "finished", "a function")
     if threads is not None:
         threads = integer(threads, "threads", 1, None)
         if engine is not None:
@@ -238,7 +210,7 @@ def run(
     for number, unit in enumerate(store.plan.units):
         units.setdefault(unit.key, (number, unit))
     left = {number: unit for number, unit in units.values() if not store.ledger.done(unit)}
-    tally = _Tally(store, left.values(), progress, finished)
+    tally = _Tally([unit for _, unit in units.values()], list(left.values()), progress)
     if workers is None:
         _play(left, partial(_attend, ledger=store.ledger, tries=tries), threads or cores(), tally)
     else:

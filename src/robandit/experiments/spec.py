@@ -23,7 +23,7 @@ from robandit.validation import LARGEST_INTEGER, items_of, order
 from robandit.validation import text as valid_text
 from robandit.wording import counted
 
-__all__ = ["EXAMPLE", "PolicyEntry", "ProblemEntry", "Spec", "parse_spec", "read_spec", "resolved_text", "summary"]
+__all__ = ["EXAMPLE", "PolicyEntry", "ProblemEntry", "Spec", "parse_spec", "read_spec", "summary"]
 
 EXAMPLE = (files("robandit.experiments") / "example.toml").read_text(encoding="utf-8")
 LARGEST_SEED = 2**1024 - 1  # seeds are printed, and Python prints at most 4,300 digits
@@ -225,20 +225,4 @@ def summary(spec: Spec, plan: Plan) -> str:
     for each in plan.left_out:
         reasons.setdefault((each.label, each.reason), []).append(f"{each.played.name} ({each.played.horizon:,} pulls)")
     text += [f"{label} is skipped on {', '.join(on)}: {reason}" for (label, reason), on in reasons.items()]
-    return "\n".join(text)
-
-
-def resolved_text(spec: Spec) -> str:
-    """Return one line per problem and one line per policy on it, with the policy's parameters.
-
-    >>> print(resolved_text(Spec(policies=("HTINF",), problems=("gaussian(means=[1.0, 0.0])",), horizons=(1000,))))
-    gaussian(means=[1.0, 0.0]), 1,000 pulls
-        HTINF(eps=1.0, u=2.0)
-    """
-    plan = spec.plan()
-    text = []
-    for played in dict.fromkeys(spec.played()):
-        text.append(f"{played.name}, {played.horizon:,} pulls")
-        text += [f"    {cell.policy!r}" for cell in plan.cells if cell.played == played]
-        text += [f"    skipped: {each.label}: {each.reason}" for each in plan.left_out if each.played == played]
     return "\n".join(text)

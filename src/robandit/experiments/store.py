@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,10 +22,8 @@ from robandit.experiments.own_code import OwnModule, own_modules
 from robandit.experiments.plan import MOST_REPLICATIONS, Cell, LeftOut, Plan, Played, Unit, check_plan
 from robandit.experiments.results import (
     Failure,
-    Measured,
     Results,
     check_results,
-    measured_in,
     pulls_table,
     regret_table,
 )
@@ -166,15 +164,10 @@ class Store:
 
     def results(self) -> Results:
         """Load the results so far. Raise an error with the name of the file if a part is damaged."""
-        return Results.of(self.plan, self._played(self.plan.units), self.failures(), self.about)
+        return Results.of(self.plan, self._played(), self.failures(), self.about)
 
-    def measured(self, cell: Cell) -> Measured | None:
-        """Load the results of one cell so far; None if none of its units is done."""
-        parts = list(self._played(self.plan.units_of(cell)))
-        return measured_in(cell, parts) if parts else None
-
-    def _played(self, units: Iterable[Unit]) -> Iterator[tuple[Unit, Result, float]]:
-        for unit in units:
+    def _played(self) -> Iterator[tuple[Unit, Result, float]]:
+        for unit in self.plan.units:
             if self.ledger.part(unit).exists():
                 yield unit, self._result(unit), self.ledger.seconds(unit)
 

@@ -181,13 +181,6 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
         "line whose slope is minus the index, and a light tail bends down. Dashed: the power law that Hill's estimator fits to the "
         f"largest {many}, if the tail is not light.",
     )
-    excess = figure(
-        "excess",
-        0,
-        f"Mean excess over a threshold for {arms}, on logarithmic axes. Arrow keys read out values.",
-        f"Mean excess: the mean distance by which {many} beyond a threshold exceed it. It is proportional to the threshold for a "
-        f"power tail, constant for an exponential tail, and falls for lighter tails. Its right end depends on only a few {many}.",
-    )
     distributions = figure(
         "distribution",
         0,
@@ -197,7 +190,6 @@ def _charts(study: Study, charted: Sequence[ArmStudy]) -> str:
     )
     return f"""<h2 id="tails">Tails and distributions</h2>{part}
 <h3>Tails</h3>{tails}
-<h3>Mean excess</h3>{excess}
 <h3>Distributions</h3>{distributions}"""
 
 

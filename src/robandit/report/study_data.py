@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from robandit.diagnostics.study import ArmStudy, Tail
-from robandit.diagnostics.survival import TAIL, distances, extreme_distances, ranks, survival
+from robandit.diagnostics.survival import extreme_distances, survival
 from robandit.diagnostics.tails import METHODS
 from robandit.diagnostics.timeline import Drift, Timeline
 from robandit.kernel.types import Floats
@@ -22,7 +22,6 @@ BINS = 90  # bins per distribution
 LEAST_PARTS, MOST_PARTS = 4, 60  # points per curve of means over time
 PER_PART = 20  # rewards of an arm in a part, if all arms have as many
 TICKS = 5  # names on the axis of time
-LEAST_EXCESS = 5  # values beyond a threshold that a mean excess needs
 
 
 def study_data(
@@ -81,10 +80,6 @@ def _over_time(timeline: Timeline, drift: Drift | None, arms: Sequence[str]) -> 
 
 def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:
     sign = -1.0 if tail.side == "left" else 1.0
-    near = distances(sign * arm.record.sample, sign * arm.median)
-    counts = ranks(LEAST_EXCESS, min(math.ceil(TAIL * len(near)), len(near) - 1))
-    thresholds = near[counts]
-    excess = np.cumsum(near)[counts - 1] / counts - thresholds
     paths = {
         method: {
             "k": path.k.tolist(),
@@ -96,7 +91,6 @@ def _side(arm: ArmStudy, tail: Tail) -> dict[str, Any]:
     return {
         "survival": _curve(*survival(arm.record, arm.median, sign)),
         "fit": _fit(extreme_distances(arm.record, arm.median, sign), arm.record.n, tail),
-        "excess": _curve(thresholds, excess),
         "paths": paths,
         "words": tail.words.removeprefix("unknown: "),
     }

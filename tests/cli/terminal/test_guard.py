@@ -135,7 +135,7 @@ def test_the_error_of_an_altered_folder(folder, tmp_path):
 
 def test_specs_and_file_names(tmp_path):
     (tmp_path / f"{NASTY}.toml").write_text(SPEC)
-    for words in (("spec", "check"), ("spec", "show"), ("run",), ("plan",)):
+    for words in (("spec", "check"), ("run",), ("plan",)):
         printed(*words, f"{NASTY}.toml", cwd=tmp_path)
     printed("spec", "init", f"{NASTY}.new.toml", cwd=tmp_path)
     text = printed("run", f"{NASTY}.toml", "--out", f"{NASTY}2", cwd=tmp_path)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from robandit.cli.terminal.tables import Board, print_line
+from robandit.cli.terminal.tables import Board
 from robandit.experiments.statistics import Findings, Standing
 from robandit.report.page import failure_text
 from robandit.wording import counted, number, share
@@ -20,16 +20,6 @@ def print_boards(boards: Sequence[Board]) -> None:
     for board in boards:
         Console().print(board)
     sys.stdout.flush()  # a reader of a pipe sees each table at once
-
-
-def print_findings(findings: Findings) -> int:
-    """Print the leaderboards of the problems, after the answers about contexts. Return their number."""
-    for line in findings.worth:
-        print_line(line)
-    sys.stdout.flush()
-    boards = [leaderboard(standing) for standing in findings.standings]
-    print_boards(boards)
-    return len(boards)
 
 
 def leaderboards(findings: Findings) -> list[Board]:

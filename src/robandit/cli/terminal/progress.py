@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from robandit.cli.terminal.guard import write_line
 
 if TYPE_CHECKING:
-    from rich.live import Live
     from rich.progress import Progress
 
 SOON = 2.0  # seconds until the first line
@@ -34,10 +33,6 @@ class Display:
         if (end and not self._ended) or time.monotonic() > self._next:
             self._next, self._ended = time.monotonic() + PAUSE, end
             write_line(f"{label}: {text}" if label else text, sys.stderr)
-
-    def hidden(self) -> AbstractContextManager[None]:
-        """Hide the bar, so that something else can be printed."""
-        return nullcontext()
 
 
 @contextmanager
@@ -63,26 +58,16 @@ def display(label: str, *, time_left: bool = True) -> Iterator[Display]:
 
 class _Bar(Display):
     def __init__(self, bar: Progress, label: str) -> None:
-        self._bar = bar
-        self._task = bar.add_task(label, total=None, text="")
-        self.live = self._started()
-
-    def __call__(self, label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
-        self._bar.update(self._task, description=label, completed=done, total=total, text=text)
-
-    @contextmanager
-    def hidden(self) -> Iterator[None]:
-        self.live.stop()
-        yield
-        self.live = self._started()  # a new one, since the old one would erase what was printed
-
-    def _started(self) -> Live:
         from rich.console import Console
         from rich.live import Live
 
-        live = Live(self._bar, console=Console(stderr=True), transient=True, redirect_stdout=False)
-        live.start(refresh=True)
-        return live
+        self._bar = bar
+        self._task = bar.add_task(label, total=None, text="")
+        self.live = Live(bar, console=Console(stderr=True), transient=True, redirect_stdout=False)
+        self.live.start(refresh=True)
+
+    def __call__(self, label: str, text: str, done: float, total: float | None, *, end: bool = False) -> None:
+        self._bar.update(self._task, description=label, completed=done, total=total, text=text)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-// The charts of recorded rewards: tails, mean excess, indices over k, distributions.
+// The charts of recorded rewards: tails, indices over k, distributions.
 const SIDES = ["left", "right"];
 const COSTS = data.noun === "cost"; // costs are minimised, rewards maximised
 const TITLES = COSTS ? { left: "left: low costs, below the median", right: "right: high costs, above the median" }
@@ -116,7 +116,6 @@ const curveChart = (name, { labels, unit, none, fits }) => (figure) => overlaid(
 });
 CHARTS.tails = curveChart("survival", { labels: ["distance from the median", `share of ${data.noun}s beyond`],
   unit: (share) => `${text(100 * share)} %`, none: "no", fits: true });
-CHARTS.excess = curveChart("excess", { labels: ["threshold: distance from the median", "mean excess"], unit: text, none: "too few" });
 
 // The index over k. The axis is linear in 1 / index, so that it includes light tails, whose index is infinite.
 const METHODS = [["hill", "Hill", 0], ["moment", "moment", 1]];
