@@ -153,6 +153,7 @@ def test_the_expiry_teaches_the_sum(on_expiry):
     experiment.add(id, 2.0, "a")
     journal.clock.now += 11.0
     late = experiment.add(id, 5.0, "b")
+    assert experiment.ends["rewarded"] == (on_expiry == "drop")  # no warning: the sum is its reward
     expired = experiment.recorded(events.Expired, id)
     assert expired.payload.value == 2.0
     assert late.payload == events.Late(value=5.0, arm="a", decided=expired.payload.decided, reason="window", part="b")

@@ -80,6 +80,20 @@ def test_an_open_decision_times_out_at_the_next_call(local, clock):
     assert arms(local)[other["arm"]]["timeouts"] == 1
 
 
+def test_an_explanation_has_the_ages_of_its_time(local, clock):
+    for _ in range(6):
+        reward(local, decide(local)["id"], 1.0)
+    waiting = decide(local)
+    clock.now += 20.0  # in which nothing happens
+    other = decide(local)
+    assert other["arm"] != waiting["arm"]
+    clock.now += 5.0
+    told = local.call("GET", f"{P}/decisions/{other['id']}").json
+    known = {arm["arm"]: arm["policy"]["waiting"] for arm in told["arms"]}
+    assert known[waiting["arm"]] > 1.0
+    assert known[other["arm"]] == 0.0
+
+
 def test_batches_and_long_rewards(local):
     ids = [decide(local)["id"] for _ in range(3)]
     body = {"items": [{"id": ids[0]}, {"id": "unknown"}, {"id": ids[0]}, {"id": 5}]}
@@ -149,6 +163,6 @@ def test_the_dashboard_shows_failures_and_time_outs(local, clock):
     person = Person(local)
     page = person.get("/experiments/p").body.decode()
     assert "<th" in page
-    for words in ("failures", "time-outs", "a failure or a time-out costs 45 s", ">failed<"):
+    for words in ("failures", "time-outs", "a failure or a time-out costs 45 s", ">failed<", ">timed out<"):
         assert words in page
     assert second["id"]

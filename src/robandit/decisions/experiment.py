@@ -625,7 +625,8 @@ class LiveExperiment:
         elif isinstance(payload, events.Rewarded) and payload.failed:
             self.counts["failed"] += 1
         if kind in ENDS:
-            self.ends[kind] += 1
+            summed = isinstance(payload, events.Expired) and payload.value is not None and self.settings.expiry is None
+            self.ends["rewarded" if summed else kind] += 1  # a sum of amounts is a reward
             self._weaken_old_ends()
         elif kind == "decided":
             self.meter.add(self.time, 1)

@@ -71,6 +71,7 @@ def _explanation(reader: Reader, experiment: LiveExperiment, id: str, is_open: b
         if reader.archived(stored.number) < made.event.seq:
             raise
         return None  # archived, and about to be removed from the log
+    then.time = made.event.time  # by which open decisions have their ages
     rewarded, late, expired = found(events.Rewarded), found(events.Late), found(events.Expired)
     status: Literal["open", "rewarded", "expired", "reset"] = "open" if is_open else "reset"
     if rewarded is not None or (late is not None and late.payload.reason == "assignment"):

@@ -298,22 +298,23 @@ def _recent(summary: bodies.Summary, recent: Sequence[Recent]) -> str:
         rows.append(
             f'<tr><th scope="row" class="id">{link}</th><td>{time_text(decided.time, ago=True)}</td>'
             f'<td class="words"><bdi>{escaped(payload.arm)}</bdi>{given}</td>'
-            f"{_outcome(each, summary.settings.unit)}</tr>"
+            f"{_outcome(each, summary.settings)}</tr>"
         )
     heads = {"decision": "", "made": "", "arm": "words", "outcome": "words", "after": ""}
     return table("Newest decisions", heads, rows)
 
 
-def _outcome(each: Recent, unit: str) -> str:
+def _outcome(each: Recent, settings: bodies.Settings) -> str:
     if each.closed is None:
         state = '<span class="muted">open</span>' if each.open else badge("reset")
         return f'<td class="words">{state}</td><td>–</td>'
     payload: Any = payload_of(each.closed)
-    value = "" if payload.value is None else f" {compact(payload.value)} {escaped(unit)}"
+    value = "" if payload.value is None else f" {compact(payload.value)} {escaped(settings.unit)}"
     if getattr(payload, "failed", False):
         return f'<td class="words">{badge("failed")}{value}</td><td>{charts.age_text(each.closed.time - each.decided.time)}</td>'
     unlearned = getattr(payload, "reason", "") == "assignment"
-    words = "" if each.closed.kind == "rewarded" else badge("not learned" if unlearned else each.closed.kind)
+    ended = "timed out" if settings.deadline is not None and each.closed.kind == "expired" else each.closed.kind
+    words = "" if ended == "rewarded" else badge("not learned") if unlearned else badge(ended, each.closed.kind)
     return f'<td class="words">{words}{value}</td><td>{charts.age_text(each.closed.time - each.decided.time)}</td>'
 
 
