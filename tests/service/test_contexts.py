@@ -3,11 +3,14 @@
 import csv
 import io
 import json
+import re
+from urllib.parse import urlencode
 
 import polars as pl
 import pytest
 
 from helpers.serving import Clock, Local
+from helpers.visiting import Person, words
 
 P = "/v1/experiments/p"
 FEATURES = {
@@ -162,3 +165,77 @@ def test_there_is_no_allocation(made):
     refused = made.call("GET", f"{P}/allocation")
     assert (refused.status, refused.json["code"]) == (409, "no-allocation")
     assert "ask the service for each decision" in refused.json["detail"]
+
+
+# --- the dashboard ------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_traffic_effects_and_what_would_be_decided(made):
+    play(made, 60)
+    person = Person(made)
+    text = words(person.get("/experiments/p").body)
+    assert re.search(r"Traffic by category category decisions share of the arms most used region=eu 30 a \d", text)
+    assert "Of the newest 60 decisions." in text
+    assert re.search(r"Effect of each feature feature [ab] [ab] tokens ", text)
+    assert "features tokens, region" in text
+    assert "chance mean width" not in text
+    asked = words(person.get("/experiments/p?" + urlencode({"context": json.dumps(CONTEXT)})).body)
+    assert re.search(r"What if .* arm chance mean width a 100 % [\d.]+ [\d.]+ b 0.0 % ", asked)
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        ("{", "context must be JSON"),
+        ("[1]", "an object with the features"),
+        ('{"tokens": 1}', "a value for &#x27;region&#x27;"),
+        ('{"tokens": 1, "region": "<b>"}', "&lt;b&gt;"),
+        ('{"tokens": 1e999, "region": "eu"}', "context must be JSON"),
+        ("[" * 5000, "context must be JSON"),
+        ("\ud800", None),
+    ],
+)
+def test_bad_contexts_in_the_box(made, context, said):
+    answer = Person(made).get("/experiments/p?" + urlencode({"context": context}, errors="replace"))
+    assert answer.status == 200
+    page = answer.body.decode()
+    assert (said or "context must be JSON") in page
+    assert "<b>" not in page
+    assert "chance</th>" not in page.partition("What if")[2]
+
+
+def test_pages_of_new_experiments_and_without_features(local):
+    local.call("PUT", P, MADE | {"features": {"tokens": {"type": "number"}}, "policy": "PerCell(UCB1())"})
+    person = Person(local)
+    page = person.get("/experiments/p").body.decode()
+    assert "What if" in page
+    assert "Traffic by category" not in page
+    assert "Effect of each feature" not in page
+    local.call("PUT", "/v1/experiments/q", {"arms": ["a", "b"]})
+    assert "What if" not in person.get("/experiments/q?context=1").body.decode()
+
+
+def test_the_page_of_a_decision_shows_the_encoded_features(made):
+    play(made, 4)
+    text = words(Person(made).get("/experiments/p/decision?id=d3").body)
+    assert re.search(r"estimated mean width chance a ", text)
+    assert re.search(r"intercept 1 tokens 0\.06 region=eu 0 region=us 1", text)
+
+
+def test_the_form(local):
+    person = Person(local)
+    form = {"name": "p", "arms": "a\nb", "features": json.dumps(FEATURES)}
+    assert person.send("/new", "/new", form).status == 303
+    settings = local.call("GET", P).json["settings"]
+    assert (list(settings["features"]), settings["policy"]) == (list(FEATURES), "AdaClipTS(d=4, shared=False)")
+    for text in ("tokens", '{"tokens": "number"}', "[]", '{"tokens": {"type": "number", "logg": 1}}'):
+        refused = person.send("/new", "/new", form | {"name": "other", "features": text})
+        assert refused.status == 422
+        assert 'name="features" aria-describedby="features-hint message" aria-invalid="true"' in refused.body.decode()
+
+
+def test_many_arms_have_a_warning(local):
+    for policy, said in ((None, 1), ("LinUCB", 0)):
+        local.call("PUT", P, MADE | {"arms": [f"a{i}" for i in range(60)], "policy": policy})
+        assert sum("AdaClipUCB" in each for each in local.call("GET", P).json["warnings"]) == said
+        local.call("DELETE", P)

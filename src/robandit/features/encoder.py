@@ -103,6 +103,26 @@ class Encoder:
                         raise invalid(_of(name), value, rule, hint="declare a larger scale, or log=True")
         return x, tuple(raw)
 
+    @property
+    def groups(self) -> dict[str, range]:
+        """The columns of each feature."""
+        return {name: range(place, place + _width(feature)) for name, feature, place in self._places}
+
+    def contrasts(self, used: Floats) -> Floats:
+        """Return one row c for each column but the intercept: c' theta is the effect of the column.
+
+        That of a value of a category is its difference from the average of the other values, since the intercept may hold what all
+        share. ``used`` is the number of decisions with each column, which are the weights of that average.
+        """
+        rows = np.eye(len(self.columns))
+        for name, columns in self.groups.items():
+            if isinstance(self.features[name], Category) and len(columns) > 1:
+                for column in columns:
+                    others = [other for other in columns if other != column]
+                    weights = used[others] if used[others].any() else np.ones(len(others))
+                    rows[column, others] = -weights / weights.sum()
+        return rows[1:]
+
     def collect(self, raw: Sequence[float | None]) -> None:
         """Take in values that `encode` returned."""
         for values, value in zip(self.first.values(), raw, strict=True):

@@ -101,6 +101,7 @@ _CHANGES_OF_STATE: dict[type[Any], tuple[State, tuple[State, ...]]] = {
 
 RULE = 1
 """The rule of decisions that are made now; see `robandit.live.events.Decided`."""
+LIMIT = 1.959964  # standard errors of 95 % limits
 NOT_GIVEN: Any = object()  # None is a valid name
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 Log = Callable[[Event], object]
@@ -646,7 +647,8 @@ class Bandit:
 
         Return a dict: ``features``, the encoded features with their names, and ``arms``, one dict per arm: its name, the policy's
         columns at x (with linear policies the ``mean`` and the ``width`` of its law), and the ``chance`` that it is chosen now,
-        among all active arms. For a decision, also its ``id``, ``arm`` and ``propensity``.
+        among all active arms (NaN if the policy draws random numbers, and there are more than 50 arms). For a decision, also its
+        ``id``, ``arm`` and ``propensity``.
 
         >>> import robandit as rb
         >>> bandit = rb.Bandit(["a", "b"], rb.LinUCB(), features={"region": rb.Category(["eu", "us"])})
@@ -667,7 +669,7 @@ class Bandit:
                 facts = {"id": decision_id, "arm": self._arms[i]}
                 facts["propensity"] = self._decisions.open[decision_id].propensity
             rows, chances = self._engine.explain(x)
-            signed = SIGNED_COLUMNS if self._minimize else ()
+            signed = SIGNED_COLUMNS if self._costs else ()
             arms = [
                 {"arm": arm}
                 | {n: 0.0 - v if n in signed else v for n, v in zip(self._policy.columns, row, strict=True)}
@@ -676,6 +678,40 @@ class Bandit:
             ]
             assert self._contexts is not None
             return facts | {"features": self._contexts.explained(x), "arms": arms}
+
+    def effects(self) -> list[dict[str, Any]]:
+        """Return how the mean of each arm depends on the features: one dict per arm and column, with the ``effect`` and its limits.
+
+        The effect of a number is that of one scale. The effect of a category's value is its difference from the average of the
+        other values, weighted by their decisions. ``low`` and ``high`` are 95 % limits by the normal law: approximate, because arms
+        were not chosen at random, and shrunk towards 0 while rewards are few. They are NaN before the first rewards, and if the
+        policy does not estimate the noise. The list is empty if the policy is not linear.
+
+        >>> import robandit as rb
+        >>> bandit = rb.Bandit(["a"], rb.LinUCB(), features={"region": rb.Category(["eu", "us"])})
+        >>> for reward, region in ((3.0, "eu"), (1.0, "us"), (3.2, "eu"), (1.1, "us")):
+        ...     bandit.update("a", reward, context={"region": region})
+        >>> row = bandit.effects()[0]
+        >>> row["feature"], round(row["effect"], 2)
+        ('region=eu', 1.37)
+        """
+        with self._guard.exclusive():
+            if self._contexts is None:
+                hint = 'make it with Bandit(..., features={"region": Category(["eu", "us"])})'
+                raise NotApplicable(f"effects are those of features, and this bandit has none: {hint}")
+            encoder = self._contexts.encoder
+            found = self._engine.effects(encoder.contrasts)
+            sign = -1.0 if self._costs else 1.0
+            return (
+                []
+                if found is None
+                else [
+                    {"arm": arm, "feature": column, "effect": sign * effect}
+                    | {"low": sign * effect - LIMIT * error, "high": sign * effect + LIMIT * error}
+                    for arm, *rows in zip(self._arms, *(each.tolist() for each in found), strict=True)
+                    for column, effect, error in zip(encoder.columns[1:], *rows, strict=True)
+                ]
+            )
 
     def pulls(self) -> list[tuple[Arm, State, int]]:
         """Return the name, the state and the number of rewards received of each arm. Faster than `estimates`."""

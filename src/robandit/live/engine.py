@@ -29,6 +29,7 @@ from robandit.kernel.interpreted import interpreted
 from robandit.kernel.types import Floats
 from robandit.policies.base import Policy
 from robandit.policies.floor.floor import Floor, with_floor
+from robandit.policies.linear.model import Linear
 from robandit.policies.wrapping import Wrapping
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -54,6 +55,9 @@ _ERRORS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, V
 # What methods of a policy raise if the numbers of a state make no sense, such as those of a file that somebody wrote by hand.
 _SENSELESS = (ArithmeticError, LookupError, MemoryError, ValueError)
 LONG = 0.02  # seconds after which `describe` is compiled: the time of some policies, such as KLinf-UCB, grows with their rewards
+MOST_CHANCES = (
+    50  # arms whose chances `explain` computes: the time grows with their third power, and is a second with 50
+)
 MOST_STEPS = 1_000  # choices of `play_ahead`; of more decisions, each choice stands for several
 FEWEST_DRAWS = 100  # that stand for the decisions of a policy that draws random numbers
 _PACKAGE = str(Path(__file__).parent.parent)
@@ -263,18 +267,32 @@ class RunningPolicy:
 
     @_of_policy
     def explain(self, x: Any) -> tuple[list[list[float]], list[float]]:
-        """Return the policy's columns and the chance of each arm at x, on a copy of the state, with all available arms."""
+        """Return the policy's columns and the chance of each arm at x, on a copy of the state, with all available arms.
+
+        With more than `MOST_CHANCES` arms, chances of randomised policies are NaN: they would take seconds.
+        """
         other = RunningPolicy.__new__(RunningPolicy)
         vars(other).update(vars(self) | {"_shapes": None, "_entries": dict(self._entries)})
         other._use(type(self.state)(*(field.copy() for field in self.state)))
         other.restrict(None)
         other.see(x)
         rows = other.describe(average=False)
+        if self.policy.chance is not None and len(rows) > MOST_CHANCES:
+            return rows, [math.nan] * len(rows)
         if self.policy.chance is None:
             chosen = other.ask(None)
             return rows, [float(arm == chosen) for arm in range(len(rows))]
         other.prepare("chance_of")
         return rows, [float(other._entries["chance_of"](*other.args, arm)) for arm in range(len(rows))]
+
+    @_of_policy
+    def effects(self, contrasts: Callable[[Floats], Floats]) -> tuple[Floats, Floats] | None:
+        """Return what `Linear.effects` does; None if the policy is not linear."""
+        policy: Any = self.policy
+        while isinstance(policy, Wrapping):
+            policy = policy.of
+        is_linear = isinstance(policy, Linear) and not policy.shared
+        return policy.effects(self.state, contrasts(self.state.seen)) if is_linear else None
 
     # --- choices -------------------------------------------------------------------------------------------------------
 

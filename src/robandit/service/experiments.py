@@ -21,6 +21,7 @@ from robandit.service.state import State
 from robandit.service.studies import ExperimentStudy
 from robandit.wording import share
 
+MANY_DRAWN = 40  # arms with which a decision of AdaClip-TS takes about 10 ms, compiled
 MANY_LONG = 5  # warn when more than one of so many rewards is above the deadline
 MANY_OPEN = 0.8  # warn when this share of max_open is open
 COSTS = "The rewards look like costs, and this experiment maximises them: if they are costs, create another one with minimize."
@@ -222,6 +223,13 @@ def warnings_of(experiment: LiveExperiment, study: ExperimentStudy | None) -> li
         warnings.append(
             f"There is one arm only, {experiment.bandit.arms[0]!r}: nothing is decided yet. Add a second arm."
         )
+    if experiment.settings.features is not None and experiment.bandit.policy.chance is not None:
+        active = sum(state == "active" for state in states.values())
+        if active > MANY_DRAWN:
+            warnings.append(
+                f"With {active} arms, the probability of each decision takes long to compute, and other calls wait: create an "
+                "experiment with AdaClipUCB or LinUCB."
+            )
     expired, ended = experiment.ends["expired"], sum(experiment.ends.values())
     window = experiment.settings.reward_window
     if window is not None and experiment.settings.on_expiry == "drop" and many_expired(expired, ended):

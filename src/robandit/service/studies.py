@@ -9,8 +9,8 @@ import asyncio
 import math
 import time
 import weakref
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from robandit.decisions.experiment import LiveExperiment
 from robandit.diagnostics.diagnosis import Diagnosis, diagnose
@@ -19,6 +19,7 @@ from robandit.errors import Overloaded
 from robandit.live.bandit import Bandit
 from robandit.live.standing import Standing, standing
 
+T = TypeVar("T")
 PAUSE = 1.0
 MOST_WAITING = 64
 
@@ -98,12 +99,16 @@ class Studies:
 
     async def estimates(self, saved: bytes) -> list[dict[str, Any]]:
         """Return the estimates of a saved bandit. Those of policies that resample take seconds."""
+        return await self.look(saved, Bandit.estimates)
+
+    async def look(self, saved: bytes, look: Callable[[Bandit], T]) -> T:
+        """Return what a function sees of a saved bandit, in another thread."""
         if self._waiting >= MOST_WAITING:
             raise Overloaded(f"{self._waiting} estimates are waiting: try again in a second")
         self._waiting += 1
         try:
             async with self._turn:
-                return await asyncio.to_thread(_estimated, saved)
+                return await asyncio.to_thread(lambda: look(Bandit.from_bytes(saved)))
         finally:
             self._waiting -= 1
 
@@ -113,10 +118,6 @@ class Studies:
             return False
         age = time.monotonic() - newest.made
         return newest.rewards <= rewards <= newest.rewards * (1.0 + growth) or age < PAUSE
-
-
-def _estimated(saved: bytes) -> list[dict[str, Any]]:
-    return Bandit.from_bytes(saved).estimates()
 
 
 def _studied(policy: Any, at: tuple[int, int], objective: str, kept: Any, counted: Any) -> ExperimentStudy:

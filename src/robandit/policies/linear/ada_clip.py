@@ -29,6 +29,12 @@ class AdaClip(Linear):
         prior[0] = clipped.INTERCEPT
         return prior
 
+    def noise(self, state: Any) -> Floats:
+        variances: Floats = state.arms[
+            :, clipped.VARIANCE
+        ]  # of clipped residuals, which have the precision of the slopes
+        return variances
+
     def init(self, arms: int, horizon: int | None) -> Any:
         models = 1 if self.shared else arms
         return state_of(**super().init(arms, horizon)._asdict(), **clipped.buffers(models, self.d))

@@ -60,5 +60,8 @@ class Huber(Linear):
         """Return the part of the width that grows as t^power."""
         raise NotImplementedError
 
+    def noise(self, state: Any) -> Floats:
+        return np.full(len(state.theta), math.nan)
+
     def prior(self) -> Floats:
         return np.full(self.d, float(self.d))

@@ -109,6 +109,22 @@ class Linear(Policy):
         """Discard the chances, which depend on the allowed arms."""
         state.chances[:] = math.nan
 
+    def noise(self, state: Any) -> Floats:
+        """Return the variance of the rewards of each model around its fit; NaN if it is not estimated."""
+        variances: Floats = state.arms[:, SQUARES] / state.arms[:, COUNT]
+        return variances
+
+    def effects(self, state: Any, contrasts: Floats) -> tuple[Floats, Floats]:
+        """Return c' theta for each model and each row c of ``contrasts``, and its standard error; NaN before the first rewards."""
+        d = contrasts.shape[1]
+        rows, columns = np.tril_indices(d)
+        P = np.empty((len(state.theta), d, d))
+        P[:, rows, columns] = P[:, columns, rows] = state.P
+        few = state.arms[: len(P), COUNT, None] < max(self.first, 2.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            errors = np.sqrt(self.noise(state)[: len(P), None] * (contrasts @ P * contrasts).sum(axis=-1))
+        return np.where(few, math.nan, state.theta @ contrasts.T), np.where(few, math.nan, errors)
+
     def __init_subclass__(cls) -> None:
         """Bind ``fill`` and ``add`` of a subclass to the hooks that it does not write itself."""
         if hasattr(cls, "fill"):

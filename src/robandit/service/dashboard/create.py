@@ -18,7 +18,11 @@ from robandit.service.problems import Problem, Refusal
 
 # The fields below the name and the arms: label, hint, and the attributes of the input.
 _OPTIONAL = {
-    "policy": ("Policy", f"Empty: {DEFAULT_POLICY}. Another example: EpsilonGreedy(epsilon=0.05)", ""),
+    "policy": (
+        "Policy",
+        f"Empty: {DEFAULT_POLICY}, or AdaClipTS with features. Another example: EpsilonGreedy(epsilon=0.05)",
+        "",
+    ),
     "objective": (
         "Objective",
         "Empty: the mean. A quantile, such as p95; or within:2.0, to minimise the share of rewards beyond 2.0",
@@ -66,6 +70,12 @@ _OPTIONAL = {
     "guardrails": (
         "Guardrails",
         'An arm that breaks one is paused. JSON, such as [{"metric": "error", "at_most": 0.05}]. Empty: none',
+        "",
+    ),
+    "features": (
+        "Features",
+        'The fields of contexts to learn from, as JSON, such as: {"tokens": {"type": "number", "log": true}, '
+        '"region": {"type": "category", "values": ["eu", "us"]}}. Empty: none',
         "",
     ),
     "fallback": (
@@ -137,7 +147,7 @@ def _number(text: str) -> Any:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else text
 
 
-_READERS = {"control": _shares, "metrics": _names, "guardrails": _json}
+_READERS = {"control": _shares, "metrics": _names, "guardrails": _json, "features": _json}
 
 
 def _form(visit: Visit, given: dict[str, str], problem: Problem | None) -> Answer:

@@ -15,7 +15,7 @@ from robandit.service.dashboard.layout import Visit, badge, definitions, page, t
 from robandit.service.dashboard.site import Site
 from robandit.service.http import Answer
 from robandit.service.problems import Refusal
-from robandit.wording import compact
+from robandit.wording import compact, share
 
 LONGEST_CONTEXT = 20_000  # characters that are shown
 
@@ -45,6 +45,7 @@ async def decision(site: Site, visit: Visit) -> Answer:
 <p class="note">The arms right before the decision, with the policy's own numbers. Version {escaped(made.version)} decided;
 the numbers are computed again from the log. The policy's estimate of a mean is not the trimmed mean of the experiment's page.</p>
 <h2>Context</h2>{_context(made.context)}
+{_features(made.features)}
 <h2>Details</h2>{definitions(facts, "settings")}"""
     return page(visit, f"Decision {id[:40]}", main)
 
@@ -100,7 +101,9 @@ def _arms(made: bodies.Explanation, measured: Collection[str], unit: str) -> str
     for arm in made.arms:
         badges = [badge("chosen")] if arm.arm == made.arm else []
         badges += [] if arm.state == "active" else [badge(arm.state)]
-        numbers = "".join(f"<td>{_number(arm.policy.get(name))}</td>" for name in names)
+        numbers = "".join(
+            f"<td>{(_chance if name == 'chance' else _number)(arm.policy.get(name))}</td>" for name in names
+        )
         rows.append(
             f'<tr><th scope="row"><bdi>{escaped(arm.arm)}</bdi> {" ".join(badges)}</th><td>{arm.pulls:,}</td>{numbers}</tr>'
         )
@@ -118,6 +121,20 @@ def _number(value: Any) -> str:
     if value is None:
         return "–"
     return escaped(value.replace("infinity", "∞")) if isinstance(value, str) else compact(float(value))
+
+
+def _chance(chance: Any) -> str:
+    return "–" if chance is None else share(float(chance))
+
+
+def _features(features: Any) -> str:
+    """Return the encoded features, if there are some."""
+    if not features:
+        return ""
+    shown = definitions({name: compact(value) for name, value in features.items()}, "settings")
+    return (
+        f'<p class="note">Encoded features, from which it was learned. The numbers of the arms are for them.</p>{shown}'
+    )
 
 
 def _context(context: Any) -> str:

@@ -78,9 +78,10 @@ def show(
     *,
     window: str,
     made: Mapping[str, str],
+    contexts: str = "",
     problem: Problem | None = None,
 ) -> Answer:
-    """Return the page. A problem is the reason why a change of the experiment was refused."""
+    """Return the page. ``contexts`` is its section about them. A problem is the reason why a change was refused."""
     name = experiment.name
     refused = "" if problem is None else f'<p class="refused" role="alert">{escaped(problem.detail)}</p>'
     here = f"/experiments/{name}"
@@ -103,6 +104,7 @@ def show(
 <div id="chart" class="chart">{made["chart"]}</div><p class="tip" id="tip" role="status" hidden></p>
 <p class="note">Above: the share of the decisions for each arm. Below: rewards per second.</p></section>
 <section aria-labelledby="means"><h2 id="means">Arms</h2>{live_part("arms", made["arms"])}</section>
+{contexts}
 <section aria-labelledby="tail"><h2 id="tail">Tails</h2>{live_part("tails", made["tails"])}</section>
 <section aria-labelledby="newest"><h2 id="newest">Newest decisions</h2>{live_part("recent", made["recent"])}
 {_find_decision(name)}</section>
@@ -358,6 +360,7 @@ def _settings(summary: bodies.Summary) -> str:
         "a unit keeps its arm": "no" if settings.sticky_for is None else f"for {charts.age_text(settings.sticky_for)}",
         "cap of claims": "none" if settings.cap is None else compact(settings.cap),
         "floor": _floor(settings),
+        "features": escaped(", ".join(settings.features or ()) or "none"),
         "metrics": escaped(", ".join(_measured(summary)) or "none"),
         "guardrails": escaped("; ".join(map(str, settings.guardrails or ())) or "none"),
         "resets": str(summary.epoch),

@@ -12,7 +12,7 @@ import msgspec
 from robandit.decisions.experiment import LiveExperiment
 from robandit.errors import Overloaded, RobanditError, StoreUnavailable
 from robandit.service import experiments
-from robandit.service.dashboard import create, decision_page, experiment_page, login, overview
+from robandit.service.dashboard import contexts, create, decision_page, experiment_page, login, overview
 from robandit.service.dashboard.layout import HEADERS, Visit, address, redirect
 from robandit.service.dashboard.looks import TICK
 from robandit.service.dashboard.site import Page, Site
@@ -35,7 +35,10 @@ async def show(site: Site, visit: Visit, problem: Problem | None = None) -> Answ
     experiment, window = await _asked(site, visit)
     parts = await site.looks.at(experiment, window).parts()
     summary = await site.state.engine.read(experiment.name, experiments.summary_of)
-    return experiment_page.show(visit, experiment, summary, window=window, made=parts, problem=problem)
+    context = "" if summary.settings.features is None else await contexts.section(site, visit, experiment, window)
+    return experiment_page.show(
+        visit, experiment, summary, window=window, made=parts, contexts=context, problem=problem
+    )
 
 
 async def _asked(site: Site, visit: Visit) -> tuple[LiveExperiment, str]:
@@ -154,7 +157,7 @@ PAGES = (
     _page("GET", "/live", live_overview, "read", "q", "page"),
     _page("GET", "/new", create.create_form, "admin"),
     _page("POST", "/new", create.create, "admin"),
-    _page("GET", "/experiments/{name}", show, "read", "window"),
+    _page("GET", "/experiments/{name}", show, "read", "window", "context"),
     _page("GET", "/experiments/{name}/live", live, "read", "window"),
     _page("POST", "/experiments/{name}/change", change, "admin", "window"),
     _page("GET", "/experiments/{name}/decision", decision_page.decision, "read", "id"),
