@@ -32,10 +32,10 @@ class Worth:
 
     saved: float
     """What the best linear rule with features saves per row, compared with the best arm, on the record to which it is fitted."""
-    shuffled: float
-    """The 95 % quantile of the same with shuffled features."""
-    chance: float
-    """The share of the shuffles, and the record itself, that save at least as much: the p-value."""
+    by_chance: float
+    """The 95 % quantile of the same if the features changed all arms alike."""
+    p_value: float
+    """The share of the draws without an effect, and the record itself, that save at least as much."""
 
 
 @dataclass(frozen=True)

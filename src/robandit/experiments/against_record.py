@@ -126,7 +126,7 @@ def worth_sentences(played: Played, with_it: Row, without: Row, difference: Row)
     assert played.reference is not None
     worth, pulls, minimize = played.reference.worth, played.horizon, played.problem.minimize
     assert worth is not None
-    matters = worth.chance <= LEVEL
+    matters = worth.p_value <= LEVEL
     answers = {"better": "Yes" if matters else "Not shown, it may be chance", "worse": "No"}
     costs, saves, saving = ("costs", "saves", "Saving") if minimize else ("earns", "gains", "Gain")
     per_decision = [number(row["total"] / pulls) for row in (with_it, without)]
@@ -139,9 +139,9 @@ def worth_sentences(played: Played, with_it: Row, without: Row, difference: Row)
         f"{with_it['policy']}, {costs} {per_decision[0]} per decision; the best without, {without['policy']}, {per_decision[1]}.",
         f"{saving} with contexts: {number(saved)} per decision{part}{interval}, paired, {n} of {counted(pulls, 'decision')} drawn "
         "from this record.",
-        f"Chance? A linear rule fitted to the record {saves} {number(worth.saved)} per decision there, and with shuffled features "
-        f"up to {number(worth.shuffled)} in 95 % of shuffles (p = {worth.chance:.2f}): "
-        f"{'the features matter' if matters else 'the features may be noise'}.",
+        f"Chance? A linear rule fitted to the record {saves} {number(worth.saved)} per decision there. If the features changed "
+        f"all arms alike, it would be up to {number(worth.by_chance)} in 95 % of cases (p = {worth.p_value:.2f}): "
+        f"{'the features matter' if matters else 'the effect may be noise'}.",
     ]
 
 
