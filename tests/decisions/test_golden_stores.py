@@ -98,6 +98,7 @@ def test_it_is_whole_and_has_events_of_every_kind(path):
             "allocated",
             "observed",
             "added",
+            "scaled",
             "arm_alarmed",
         }
         assert sum(len(kept) for kept in found["snapshots"]) >= 10
