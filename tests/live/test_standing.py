@@ -306,6 +306,8 @@ def test_chances_are_about_the_objective(objective, words):
     assert leader.arm == ("spread" if objective is None else "steady")
     assert leader.chance > 0.999
     assert words in leader.sentence
+    lines = str(bandit.standing())  # beside a mean, a chance says what it is about
+    assert (f"chance of the best {words[11:]}: " in lines) == (objective is not None)
 
 
 def test_draws_of_a_share_and_of_a_quantile_are_as_wide_as_their_limits():

@@ -89,12 +89,15 @@ class Standing:
     """On pairs of rewards; None without a cap."""
     minimize: bool
     cap: float | None
+    objective: str = MEAN.text
+    """What the chances are about."""
 
     def __str__(self) -> str:
         """Return a line per arm, and the sentences."""
+        of = "" if self.objective == MEAN.text else f" of the best {objective_from(self.objective).name}:"
         rows = [
             f"{formatted(each.arm)}: {counted(each.pulls, words(self.minimize).one)}, mean {compact(each.mean)} "
-            f"({compact(each.low)} to {compact(each.high)}), chance {chance_text(each.chance)}"
+            f"({compact(each.low)} to {compact(each.high)}), chance{of} {chance_text(each.chance)}"
             for each in self.arms
         ]
         sentences = [each.sentence for each in (self.leader, self.statement, self.pairs) if each is not None]
@@ -139,7 +142,13 @@ def standing(
         text = f"{leader.sentence} Arms were chosen by features, so these are rewards of different kinds of decisions."
         leader = leader._replace(sentence=text)
     return Standing(
-        arms=arms, leader=leader, statement=statement, pairs=pairs, minimize=minimize, cap=evidence and evidence.cap
+        arms=arms,
+        leader=leader,
+        statement=statement,
+        pairs=pairs,
+        minimize=minimize,
+        cap=evidence and evidence.cap,
+        objective=aim.text,
     )
 
 
