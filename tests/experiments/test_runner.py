@@ -20,7 +20,6 @@ from robandit.experiments import runner
 from robandit.experiments.ledger import Ledger
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.runner import Compiling, Playing, run
-from robandit.experiments.store import Store
 from robandit.kernel.cache import ready
 
 
@@ -29,7 +28,7 @@ def expected(tmp_path_factory):
     """Parts and tables of an undisturbed run on one thread."""
     folder = tmp_path_factory.mktemp("run")
     outcome = run(small_plan(), folder, threads=1)
-    assert (outcome.done, outcome.before, outcome.elsewhere, outcome.failed) == (10, 0, 0, ())
+    assert (outcome.done, outcome.before, outcome.failed) == (10, 0, ())
     return everything(folder)
 
 
@@ -169,35 +168,19 @@ def test_damaged_parts_are_set_aside_and_played_again(expected, tmp_path, capfd)
 # --- others on the same folder --------------------------------------------------------------------------------------
 
 
-def test_two_runs_at_once_share_the_work(expected, tmp_path):
-    with ThreadPoolExecutor(2) as pool:
-        outcomes = list(pool.map(lambda _: run(small_plan(), tmp_path, threads=2), range(2)))
-    assert sum(outcome.done for outcome in outcomes) == 10
-    for outcome in outcomes:
-        assert outcome.done + outcome.before + outcome.elsewhere == 10
-    assert everything(tmp_path) == expected
-    assert not (tmp_path / "damaged").exists()
-
-
-@pytest.mark.parametrize("elsewhere", [False, True])
-def test_a_unit_that_another_gave_up_is_played(tmp_path, monkeypatch, elsewhere):
-    monkeypatch.setattr(runner, "TICK", 0.01)
-    store = Store.create(tmp_path, small_plan())
-    seen = threading.Event()
+def test_a_second_run_is_refused_and_the_first_one_goes_on(expected, tmp_path):
+    refused = []
 
     def look(state):
-        if isinstance(state, Playing) and state.held:
-            assert (state.held, state.units_done) == (1, 9)
-            seen.set()
+        if not refused and isinstance(state, Playing):
+            with pytest.raises(FileError, match="another run is at work") as caught:
+                run(small_plan(), tmp_path)
+            refused.append(caught.value)
 
-    with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as other:
-        with store.ledger.claimed(store.plan.units[0]):
-            waiting = pool.submit(
-                run, small_plan(), tmp_path, progress=look, engine=OnExecutor(other) if elsewhere else None
-            )
-            assert seen.wait(60)
-            assert not waiting.done()
-        assert waiting.result(60).done == 10
+    assert run(small_plan(), tmp_path, progress=look).done == 10
+    assert refused
+    assert everything(tmp_path) == expected
+    assert os.listdir(tmp_path / "locks") == []
 
 
 # --- interruption, reports, bad options --------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from robandit.experiments.results import Failure, Results
 from robandit.experiments.runner import run
 from robandit.experiments.store import Store, _checksum
 from robandit.files import read_sealed
-from robandit.locks import locked
 
 
 @pytest.fixture(scope="module")
@@ -295,31 +294,20 @@ def test_files_of_an_editor_are_left_alone(copied):
     assert all((copied.folder / name).exists() for name in names)
 
 
-def test_a_lock_of_a_finished_unit_is_swept_unless_someone_holds_it(copied):
-    """A process killed after it wrote the part leaves its lock file, and no later run locks that unit again."""
-    stale, held = (copied.folder / "locks" / f"{name}.lock" for name in ("stale", "held"))
-    stale.touch()
-    with locked(held, wait=False) as mine:
-        assert mine
-        copied.ledger.sweep()
-        assert not stale.exists()
-        assert held.exists()
-
-
-def test_half_written_files_are_swept_unless_someone_writes_them(copied):
-    mine, other = copied.plan.units[:2]
+def test_half_written_files_and_stale_locks_are_swept(copied):
+    mine = copied.plan.units[0]
+    stale = copied.folder / "locks" / "stale.lock"
     left = [
         copied.folder / f"parts/.{mine.key}.parquet.abcdef_1",
         copied.folder / f"times/.{mine.key}.json.0123abcd-89abcdef.part",
     ]
-    busy = copied.folder / f"parts/.{other.key}.parquet.abcdef_3"
     foreign = copied.folder / "parts/.DS_Store"
-    for path in (*left, busy, foreign):
+    for path in (*left, stale, foreign):
         path.touch()
-    with copied.ledger.claimed(other) as claimed:
-        assert claimed
-        Store.create(copied.folder, copied.plan)
-        assert [path.exists() for path in (*left, busy, foreign)] == [False, False, True, True]
+    with copied.alone():
+        assert [path.exists() for path in (*left, stale, foreign)] == [False, False, False, True]
+        with pytest.raises(FileError, match="another run is at work"), copied.alone():
+            pass
     assert copied.results().complete
 
 

@@ -51,8 +51,7 @@ def play_into(
     results = outcome.store.results()
     outcome.store.write_results(results=results)
     code = conclude(results, folder / "report.html", command=command, figures=figures)
-    elsewhere = f", {outcome.elsewhere} played by another run" if outcome.elsewhere else ""
-    print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before{elsewhere}")
+    print(f"units: {outcome.done} played in {outcome.seconds:.0f} s, {outcome.before} done before")
     write_line(f"results: {folder / 'results'}")
     sys.exit(code)
 

@@ -144,7 +144,7 @@ class DaskEngine:
         return answer
 
     def room(self, under_way: Mapping[Future[Answer], object]) -> int:
-        """Return the number of units to submit now: just enough to keep workers busy, since the client locks each unit."""
+        """Return the number of units to submit now: just enough to keep workers busy."""
         return PER_THREAD * sum(self._threads.values()) - len(under_way)
 
     def workers(self) -> int:

@@ -1,11 +1,10 @@
-"""The state of the units in a run folder: one file for each finished or failed unit, and a lock while it is played."""
+"""The state of the units in a run folder: one file for each finished or failed unit."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,10 +41,6 @@ class Ledger:
         except FileError:
             return False
         return True
-
-    def claimed(self, unit: Unit) -> AbstractContextManager[bool]:
-        """Hold the unit's lock, or yield False if another run holds it."""
-        return self._locked(unit.key)
 
     def keep(self, unit: Unit, result: Result) -> None:
         """Store the result of a unit."""
@@ -101,21 +96,15 @@ class Ledger:
             raise CorruptFile(f"{path} is damaged ({error}): delete it") from error
 
     def sweep(self) -> None:
-        """Remove unfinished files of killed processes. Units locked by a running process are skipped."""
+        """Remove what killed runs left: unfinished files, and locks that nobody holds. No other run may be at work."""
         for name in FOLDERS:
             for path in (self.folder / name).glob(".*"):
                 leftover = LEFTOVER.fullmatch(path.name)
-                if leftover is None or not path.is_file():  # a file of the user
-                    continue
-                with self._locked(leftover[1]) as mine:
-                    if mine:
-                        path.unlink(missing_ok=True)
-        for lock in (self.folder / "locks").glob("*.lock"):  # left by a process killed just after it wrote its part
-            with self._locked(lock.stem):
+                if leftover is not None and path.is_file():  # else a file of the user
+                    path.unlink(missing_ok=True)
+        for lock in (self.folder / "locks").glob("*.lock"):
+            with locked(lock, wait=False):
                 pass
-
-    def _locked(self, key: str) -> AbstractContextManager[bool]:
-        return locked(self.folder / "locks" / f"{key}.lock", wait=False)
 
     def _time(self, unit: Unit) -> Path:
         return self.folder / "times" / f"{unit.key}.json"

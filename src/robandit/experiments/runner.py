@@ -12,7 +12,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
@@ -33,9 +33,8 @@ from robandit.wording import counted
 
 __all__ = ["Compiling", "Playing", "Progress", "RunOutcome", "run"]
 
-TICK = 0.2  # seconds between two reports, and between two checks of units that other runs have locked
+TICK = 0.2  # seconds between two reports
 DEATHS = 2  # a unit whose workers died so often has failed: each time, Dask has tried it on several workers
-OPEN_FILES = 16_384  # at most this many units run at once
 
 
 @dataclass(frozen=True)
@@ -45,12 +44,11 @@ class Playing:
     units: int  # in the plan
     units_done: int
     pulls: int  # in the plan
-    pulls_done: int  # including pulls of earlier and other runs
+    pulls_done: int  # including pulls of earlier runs
     rate: float  # pulls per second of this run, since all policies are compiled; 0 before a unit is done
     failures: int = 0
     retries: int = 0  # number of second and later tries
     workers: int | None = None  # the engine's workers, if known; 0 if it waits for workers
-    held: int = 0  # units locked by other runs, if only such units remain
 
     @property
     def units_left(self) -> int:
@@ -78,9 +76,9 @@ Progress: TypeAlias = Callable[[Compiling | Playing], None]
 
 @dataclass(frozen=True)
 class _Ended:
-    """The way in which a run finished with a unit. "found" means that another run had played it."""
+    """The way in which a run finished with a unit."""
 
-    how: Literal["played", "found", "busy", "failed", "stopped"]
+    how: Literal["played", "failed", "stopped"]
     retries: int = 0
 
 
@@ -94,7 +92,7 @@ class _Tally:
         self.pulls_done = self.pulls - sum(unit.pulls for unit in todo)
         self.pulls_played = 0
         self.ended: Counter[str] = Counter()
-        self.retries = self.held = 0
+        self.retries = 0
         self.workers: int | None = None
         self.uncompiled: dict[str, None] = {}
         self.policies = 0
@@ -132,9 +130,9 @@ class _Tally:
             self.progress(playing)
 
     def state(self) -> Playing:
-        units_done = self.units - self.todo + self.ended["played"] + self.ended["found"]
+        units_done = self.units - self.todo + self.ended["played"]
         rate = (self.pulls_played - self.earlier) / max(time.monotonic() - self.start, 1e-9)
-        counts = (self.ended["failed"], self.retries, self.workers, self.held)
+        counts = (self.ended["failed"], self.retries, self.workers)
         return Playing(self.units, units_done, self.pulls, self.pulls_done, 0.0 if self.uncompiled else rate, *counts)
 
 
@@ -145,7 +143,6 @@ class RunOutcome:
     store: Store
     done: int  # units that this run played
     before: int  # units that were done when this run started
-    elsewhere: int  # units that other runs played in the same folder meanwhile
     failed: tuple[Failure, ...]
     seconds: float
 
@@ -172,8 +169,8 @@ def run(
     Policies are compiled meanwhile: the units of a policy start when it is ready.
 
     If a run is interrupted, only the running units are lost, and the same call continues. Ctrl-C stops a run within a fraction of
-    a second. Several runs may share a folder; each unit is played by one of them. A unit that fails ``tries`` times is recorded
-    with its traceback, and the run continues; the next run tries it again. The results have the same bytes in all these cases.
+    a second. Another run in the same folder is refused meanwhile. A unit that fails ``tries`` times is recorded with its traceback,
+    and the run continues; the next run tries it again. The results have the same bytes in all these cases.
 
     Parameters
     ----------
@@ -209,22 +206,24 @@ def run(
     units: dict[str, tuple[int, Unit]] = {}  # by key: two cells may share a unit
     for number, unit in enumerate(store.plan.units):
         units.setdefault(unit.key, (number, unit))
-    left = {number: unit for number, unit in units.values() if not store.ledger.done(unit)}
-    tally = _Tally([unit for _, unit in units.values()], list(left.values()), progress)
-    if workers is None:
-        _play(left, partial(_attend, ledger=store.ledger, tries=tries), threads or cores(), tally)
-    else:
-        try:
-            _Dispatch(workers, store, tries, tally).play(left)
-        except (EngineLost, VersionSkew) as lost:
-            next_step = f"To continue: {command}" if command else "To continue, repeat the call with a working engine"
-            done = f"{tally.state().units_done} of {len(units)} units"
-            raise type(lost)(f"{lost}. Finished units are kept in {store.folder} ({done}). {next_step}") from lost
+    with store.alone():
+        left = {number: unit for number, unit in units.values() if not store.ledger.done(unit)}
+        tally = _Tally([unit for _, unit in units.values()], list(left.values()), progress)
+        if workers is None:
+            _play(left, partial(_attend, ledger=store.ledger, tries=tries), threads or cores(), tally)
+        else:
+            try:
+                _Dispatch(workers, store, tries, tally).play(left)
+            except (EngineLost, VersionSkew) as lost:
+                next_step = (
+                    f"To continue: {command}" if command else "To continue, repeat the call with a working engine"
+                )
+                done = f"{tally.state().units_done} of {len(units)} units"
+                raise type(lost)(f"{lost}. Finished units are kept in {store.folder} ({done}). {next_step}") from lost
     return RunOutcome(
         store=store,
         done=tally.ended["played"],
         before=len(units) - len(left),
-        elsewhere=tally.ended["found"],
         failed=store.failures(),
         seconds=time.monotonic() - start,
     )
@@ -294,13 +293,12 @@ def _compile(cells: Mapping[str, Cell], done: Callable[[str], None], processes: 
 
 
 def _play(todo: Mapping[int, Unit], work: partial[_Ended], threads: int, tally: _Tally) -> None:
-    """Play every unit in this process, until no unit is locked by another run."""
+    """Play every unit in this process."""
     # A future is a unit that has ended, a string is the label of a policy that is compiled.
     events: queue.SimpleQueue[Future[_Ended] | str] = queue.SimpleQueue()
     under_way: dict[Future[_Ended], int] = {}
-    # Heaps of numbers of units: those that come first in the plan are played first, so that its first problem ends first.
+    # A heap of numbers of units: those that come first in the plan are played first, so that its first problem ends first.
     ready: list[int] = []
-    busy: list[int] = []  # locked by other runs
     stop = threading.Event()
     # Replications of all units share the players, so that no core is idle while the last slow unit is played. The threads of
     # units only wait and write. There is one more of them than players, so that the players have work while one thread writes.
@@ -310,35 +308,23 @@ def _play(todo: Mapping[int, Unit], work: partial[_Ended], threads: int, tally: 
         _Compilation(todo, tally, events.put, threads) as compilation,
     ):
         try:
-            while compilation.waiting or ready or under_way or busy:
+            while compilation.waiting or ready or under_way:
                 while ready and len(under_way) <= 2 * threads + 1:  # some wait, so that no thread waits for this one
                     number = heapq.heappop(ready)
                     future = pool.submit(work, todo[number], stop=stop, pool=players)
                     under_way[future] = number
                     future.add_done_callback(events.put)
-                if not under_way and not compilation.waiting:  # other runs have locked the rest: wait for them
-                    tally.held = len(busy)
-                    time.sleep(TICK)
-                    tally.report()
-                    ready, busy = busy, []
-                    continue
                 try:
                     event = events.get(timeout=TICK)
                 except queue.Empty:
-                    tally.held = 0
                     tally.report()
                     continue
                 if isinstance(event, str):
                     for number in compilation.ready(event):
                         heapq.heappush(ready, number)
                     continue
-                number, ended = under_way.pop(event), event.result()
-                if ended.how == "busy":
-                    heapq.heappush(busy, number)
-                else:
-                    tally.held = 0
-                    tally.add(todo[number], ended)
-                    tally.report()
+                tally.add(todo[under_way.pop(event)], event.result())
+                tally.report()
         finally:  # after a failure or Ctrl-C no unit starts, and running units stop soon
             stop.set()
             for future in under_way:
@@ -346,26 +332,21 @@ def _play(todo: Mapping[int, Unit], work: partial[_Ended], threads: int, tally: 
 
 
 def _attend(unit: Unit, ledger: Ledger, tries: int, stop: threading.Event, pool: ThreadPoolExecutor) -> _Ended:
-    """Play a unit into a run folder in this process, unless it is done or locked by another run."""
-    with ledger.claimed(unit) as mine:
-        if not mine:
-            return _Ended("busy")
-        if ledger.done(unit):
-            return _Ended("found")
-        ledger.set_aside(unit)
-        for attempt in range(1, tries + 1):
-            if stop.is_set():
-                return _Ended("stopped")
-            try:
-                result = unit.run(stop=stop, pool=pool)
-            except CancelledError:
-                return _Ended("stopped")
-            except Exception:
-                if attempt == tries:
-                    ledger.fail(Failure(unit, tries, traceback.format_exc()))
-            else:
-                ledger.keep(unit, result)  # not in the try block: an error of the disk ends the run
-                return _Ended("played", attempt - 1)
+    """Play a unit into a run folder in this process."""
+    ledger.set_aside(unit)
+    for attempt in range(1, tries + 1):
+        if stop.is_set():
+            return _Ended("stopped")
+        try:
+            result = unit.run(stop=stop, pool=pool)
+        except CancelledError:
+            return _Ended("stopped")
+        except Exception:
+            if attempt == tries:
+                ledger.fail(Failure(unit, tries, traceback.format_exc()))
+        else:
+            ledger.keep(unit, result)  # not in the try block: an error of the disk ends the run
+            return _Ended("played", attempt - 1)
     return _Ended("failed", tries - 1)
 
 
@@ -375,11 +356,9 @@ class _Dispatch:
     def __init__(self, engine: DaskEngine, store: Store, tries: int, tally: _Tally) -> None:
         self.engine, self.tries, self.tally = engine, tries, tally
         self.plan, self.ledger = store.plan, store.ledger
-        self.most = _most_locks()
         self.waiting: deque[int] = deque()
-        self.busy: list[int] = []  # units locked by other runs
         self.failed: Counter[int] = Counter()
-        self.under_way: dict[Future[Answer], tuple[int, ExitStack]] = {}  # numbers of units and their locks
+        self.under_way: dict[Future[Answer], int] = {}  # numbers of units
         self.events: queue.SimpleQueue[Future[Answer] | str] = queue.SimpleQueue()  # as in `_play`
 
     def play(self, todo: Mapping[int, Unit]) -> None:
@@ -387,7 +366,7 @@ class _Dispatch:
         with _Compilation(todo, self.tally, self.events.put, threads) as compilation:
             try:
                 self.engine.begin(self.plan)
-                while compilation.waiting or self.waiting or self.under_way or self.busy:
+                while compilation.waiting or self.waiting or self.under_way:
                     self._fill()
                     with suppress(queue.Empty):
                         event = self.events.get(timeout=TICK)
@@ -399,53 +378,32 @@ class _Dispatch:
             finally:
                 # After a failure or Ctrl-C no unit starts. Workers finish their units, but the run does not wait for them.
                 self.engine.end(self.under_way)
-                for _, lock in self.under_way.values():
-                    lock.close()
 
     def _fill(self) -> None:
         self.tally.workers = self.engine.workers()
-        self.tally.held = 0
-        room = min(self.engine.room(self.under_way), self.most - len(self.under_way))
-        while self.waiting and room > 0:
-            room -= self._start(self.waiting.popleft())
-        if not self.under_way and not self.waiting:
-            self.tally.held = len(self.busy)
-            self.waiting.extend(self.busy)
-            self.busy.clear()
-
-    def _start(self, number: int) -> bool:
-        """Lock and submit a unit. Return False if another run has locked or played it."""
-        unit = self.plan.units[number]
-        with ExitStack() as stack:
-            if not stack.enter_context(self.ledger.claimed(unit)):
-                self.busy.append(number)
-                return False
-            if self.ledger.done(unit):
-                self.tally.add(unit, _Ended("found"))
-                return False
-            self.ledger.set_aside(unit)
+        for _ in range(min(self.engine.room(self.under_way), len(self.waiting))):
+            number = self.waiting.popleft()
+            self.ledger.set_aside(self.plan.units[number])
             future = self.engine.submit(number)
-            self.under_way[future] = number, stack.pop_all()
-        future.add_done_callback(self.events.put)
-        return True
+            self.under_way[future] = number
+            future.add_done_callback(self.events.put)
 
     def _take(self, future: Future[Answer]) -> None:
         """Store the answer of a unit, or try the unit again, or record its failure."""
-        number, lock = self.under_way.pop(future)
+        number = self.under_way.pop(future)
         unit = self.plan.units[number]
-        with lock:
-            answer, died = self._answer(future)
-            if isinstance(answer, Sent):
-                self.ledger.receive(unit, answer.content, answer.seconds)
-                self.tally.add(unit, _Ended("played"))
-                return
-            self.failed[number] += 1
-            if self.failed[number] >= (min(DEATHS, self.tries) if died else self.tries):
-                self.ledger.fail(Failure(unit, self.failed[number], answer.traceback))
-                self.tally.add(unit, _Ended("failed"))
-                return
-            self.tally.retries += 1
-            self.waiting.append(number)  # the last, with few other units on its worker
+        answer, died = self._answer(future)
+        if isinstance(answer, Sent):
+            self.ledger.receive(unit, answer.content, answer.seconds)
+            self.tally.add(unit, _Ended("played"))
+            return
+        self.failed[number] += 1
+        if self.failed[number] >= (min(DEATHS, self.tries) if died else self.tries):
+            self.ledger.fail(Failure(unit, self.failed[number], answer.traceback))
+            self.tally.add(unit, _Ended("failed"))
+            return
+        self.tally.retries += 1
+        self.waiting.append(number)  # the last, with few other units on its worker
 
     def _answer(self, future: Future[Answer]) -> tuple[Answer, bool]:
         """Return the answer for a unit, and whether its workers died. Raise errors that the unit did not cause."""
@@ -466,18 +424,3 @@ class _Dispatch:
         if cause is not None:
             raise cause from error
         return Lapsed("".join(traceback.format_exception(error))), False
-
-
-def _most_locks() -> int:
-    """Raise the limit of open files as far as allowed. Return the number of units that may run at once, one file each."""
-    if sys.platform == "win32":
-        return 4096
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    target = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-    if 0 <= soft < target:
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
-            soft = target
-    return max(1, soft - 256) if soft >= 0 else OPEN_FILES

@@ -120,7 +120,6 @@ class Store:
                 (place / name).mkdir(exist_ok=True)
             if spec_text is not None:
                 write_atomically(place / "spec.toml", spec_text.encode())
-        Ledger(place).sweep()
         return _parsed(place, data)
 
     @classmethod
@@ -131,6 +130,16 @@ class Store:
             if not (place / "run.json").exists():
                 raise FileError(f"{shown(place)} is not a run folder: it has no run.json; name one that a run has made")
         return _parsed(place, _read(place))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the folder: another run in it is refused. Remove what killed runs left."""
+        with locked(self.folder / "locks" / "playing.lock", wait=False) as mine:
+            if not mine:
+                hint = "wait until it has ended, or name another folder"
+                raise FileError(f"another run is at work in {shown(self.folder)}: {hint}")
+            self.ledger.sweep()
+            yield
 
     def continued(self, plan: Plan) -> Plan:
         """Return the plan with the same units as in this folder. Raise if the plan is another experiment."""

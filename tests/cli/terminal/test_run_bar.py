@@ -85,14 +85,6 @@ def test_of_an_engine_workers_and_retries_are_shown(workers, retries, words):
 
 
 @pytest.mark.parametrize(
-    ("held", "words"), [(1, "1 unit is held by another run"), (2, "2 units are held by another run")]
-)
-def test_it_says_that_it_waits_for_another_run(held, words):
-    assert words in run_bar._playing(replace(HALF, held=held)).split(", ")
-    assert "held" not in run_bar._playing(HALF)
-
-
-@pytest.mark.parametrize(
     ("seconds", "text"), [(0.4, "0 s"), (59.6, "1 min 00 s"), (3599.0, "59 min 59 s"), (7260.0, "2 h 01 min")]
 )
 def test_times_are_read_at_a_glance(seconds, text):

@@ -37,7 +37,6 @@ def _playing(state: Playing) -> str:
         counted(state.workers, "worker") if state.workers else "",
         counted(state.retries, "retry", "retries") if state.retries else "",
         f"{state.failures} failed" if state.failures else "",
-        f"{counted(state.held, 'unit is', 'units are')} held by another run" if state.held else "",
         "waiting for workers" if state.workers == 0 and state.units_left else "",
         f"{_time(state.seconds_left)} left" if state.units_left and state.seconds_left is not None else "",
     ]
