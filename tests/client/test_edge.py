@@ -813,6 +813,7 @@ def test_nothing_is_lost_or_counted_twice_when_server_and_edges_are_killed(tmp_p
                     gives_up_after(2.0, client)
                 command = [sys.executable, "-c", KILLED, server.url]
                 with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+                    printed.update(process.stdout.readline().split())  # it may take seconds to start
                     until = time.monotonic() + 1.0 + random.random()
                     while time.monotonic() < until:
                         for edge in kept:
