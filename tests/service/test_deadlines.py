@@ -163,6 +163,14 @@ def test_the_dashboard_shows_failures_and_time_outs(local, clock):
     person = Person(local)
     page = person.get("/experiments/p").body.decode()
     assert "<th" in page
-    for words in ("failures", "time-outs", "a failure or a time-out costs 45 s", ">failed<", ">timed out<"):
+    for words in (
+        "failures",
+        "time-outs",
+        "a failure or a time-out costs 45 s",
+        ">failed<",
+        ">timed out<",
+        "cost of a failure is learned",
+        "have both",
+    ):
         assert words in page
     assert second["id"]

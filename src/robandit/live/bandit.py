@@ -1367,9 +1367,7 @@ class Bandit:
             decision_id = self._checked_open(decision)[2]
             name = self._amounts.checked_part(decision_id, part, value)
             if name is not None:
-                self._check_signs(
-                    "value", [self._amounts.total(decision_id, value)]
-                )  # or no expiry could learn the sum
+                self._checked_value(self._amounts.total(decision_id, value))  # or no expiry could learn the sum
                 self._amounts.add(decision_id, name, value)
                 self._changed(Added, id=decision_id, part=name, value=value)
 

@@ -29,6 +29,7 @@ from robandit.storage import Event
 from robandit.wording import compact, counted, number, share
 
 FIRST_WARNINGS = 3  # the others are folded
+BOUNDED = " Costs with a deadline have both, since none is above the cost of a failure."
 MOST_ROWS = 100  # arms in a table that is sent again and again
 
 
@@ -66,7 +67,7 @@ def parts(
         "facts": _facts(summary, rate),
         "chart": charts.share_chart(columns, colours, window=WINDOWS[window][0], now=now, sampled=timeline.sampled),
         "arms": _arms(summary, study, used, colours),
-        "tails": _tails(study),
+        "tails": _tails(study, summary.settings),
         "recent": _recent(summary, recent),
     }
 
@@ -258,7 +259,7 @@ def _means_note(study: ExperimentStudy | None, summary: bodies.Summary) -> str:
     )
 
 
-def _tails(study: ExperimentStudy | None) -> str:
+def _tails(study: ExperimentStudy | None, settings: bodies.Settings) -> str:
     if study is None:
         return '<p class="note">They appear after the first rewards.</p>'
     rows = (
@@ -274,7 +275,7 @@ def _tails(study: ExperimentStudy | None) -> str:
     of = "the mean of " if diagnosis.values else ""
     return (
         f'{shown}<p class="note">The tail index is given by its 95 % interval: the lower it is, the heavier is the tail. Below 2, '
-        "the variance is infinite; below 1, so is the mean.</p>"
+        f"the variance is infinite; below 1, so is the mean.{'' if settings.deadline is None else BOUNDED}</p>"
         f"<p>{escaped(diagnosis.policy.name)}: {escaped(diagnosis.words())}.</p>"
         f"{more(f'Which policy suits {of}these rewards', advice)}"
     )
@@ -346,6 +347,12 @@ def _deadline(settings: bodies.Settings) -> str:
     return f"{charts.age_text(settings.deadline)}; a failure or a time-out costs {cost:g} s"
 
 
+def _on_expiry(settings: bodies.Settings) -> str:
+    if settings.on_expiry == "drop":
+        return "nothing is learned" if settings.deadline is None else "the cost of a failure is learned"
+    return f"{settings.on_expiry:g} is learned"
+
+
 def _settings(summary: bodies.Summary) -> str:
     settings = summary.settings
     facts = {
@@ -354,7 +361,7 @@ def _settings(summary: bodies.Summary) -> str:
         "objective": escaped(settings.objective or "mean"),
         "seed": "drawn by the server" if settings.seed is None else str(settings.seed),
         "reward window": "none" if settings.reward_window is None else charts.age_text(settings.reward_window),
-        "on expiry": "nothing is learned" if settings.on_expiry == "drop" else f"{settings.on_expiry:g} is learned",
+        "on expiry": _on_expiry(settings),
         "deadline": _deadline(settings),
         "most open decisions": f"{settings.max_open:,}",
         "a unit keeps its arm": "no" if settings.sticky_for is None else f"for {charts.age_text(settings.sticky_for)}",
