@@ -187,6 +187,8 @@ def test_a_kind_of_policies_that_is_missing_is_added():
     ("features", "columns", "words"),
     [
         (["sizes"], {}, "no column 'sizes' (did you mean 'size'?)"),
+        (["size:logs"], {}, "one of :log, :category, :hash"),
+        (["region:log"], {}, "not numbers, such as 'eu'"),
         (["user"], {}, "neither a number ('u0' is not one) nor a category: it has 100 different values"),
         (["size:category"], {}, "different values, and at most 64 are allowed"),
         (["one"], {}, "only one value"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,9 @@ def replay(
     with rows("reading") as progress:
         shared: dict[str, Any] = {"name": name, **size, "quick": quick, "progress": progress}
         if features is not None:
-            plan = replayed_with_features(records, [each.strip() for each in features.split(",")], chosen, **shared)
+            plan = replayed_with_features(
+                records, next(csv.reader([features], skipinitialspace=True), []), chosen, **shared
+            )
         else:
             plan = replayed(records, chosen, modes=mode or (), objective=objective, **shared)
     folder = out or Path(f"{name}-{'replay' if features is None else 'contexts'}")

@@ -128,7 +128,8 @@ def replayed_with_features(
         if not any(bool(policy.contextual) is kind for policy in chosen):
             chosen += named_policies([default])
     one = words(records.minimize).one
-    cautions, _ = first_notes(records, samples, None, whole, len(whole.rewards), ["bootstrap"])
+    cautions, drift = first_notes(records, samples, None, whole, len(whole.rewards), [])
+    cautions += ["Results mix the rewards from before and after the changes."] if drift else []
     cautions += unplayed(few, samples)
     cautions.append(f"With contexts ({listed(columns, 10)}): {how.replace('reward', one)}")
     mean = float(np.mean(table.means_at)) * (-1.0 if records.minimize else 1.0)
@@ -155,6 +156,11 @@ def _column(records: Records, asked: str) -> tuple[str, str]:
     if asked not in records.columns and asked.rpartition(":")[2] in KINDS:
         column, _, kind = asked.rpartition(":")
     if column not in records.columns:
+        column, _, unknown = (
+            column.rpartition(":") if column.rpartition(":")[0] in records.columns else (column, "", "")
+        )
+        if unknown:
+            raise invalid("features", asked, f"{column}, or {column} and one of :{', :'.join(KINDS)}")
         hint = question([repr(each) for each in close(column, records.columns)])
         known = listed([formatted(each) for each in records.columns], 10)
         message = f"{records.source} has no column {formatted(column)}{hint}: its columns are {known}"
@@ -197,6 +203,9 @@ def _feature(column: pl.Series, kind: str, what: str) -> Floats:
     if text.n_unique() < 2:
         raise InvalidInput(f"{what} has only one value, {formatted(text[0])}, so it tells nothing: omit it")
     numbers = text.cast(pl.Float64, strict=False)
+    if kind == "log" and numbers.null_count():
+        odd = formatted(text.filter(numbers.is_null())[0])
+        raise InvalidInput(f"{what} has values that are not numbers, such as {odd}: omit :log")
     if kind in ("category", "hash") or column.dtype == pl.Boolean or numbers.null_count():
         return _category(text, numbers, kind, what)
     values = numbers.to_numpy()
