@@ -12,7 +12,7 @@ from robandit.cli.results import export, show
 from robandit.errors import FileError, InvalidInput
 from robandit.experiments.plan import Played, planned
 from robandit.experiments.runner import run
-from robandit.experiments.statistics import raw, summary, verdict
+from robandit.experiments.statistics import summary, verdict
 from robandit.experiments.store import Store
 
 
@@ -46,12 +46,12 @@ def test_show_one_problem(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_export(folder: Path, tmp_path: Path) -> None:
     results = Store.open(folder).results()
-    for name, flag, frame in (("summary", False, summary(results)), ("raw", True, raw(results))):
-        export(folder, out=tmp_path / f"{name}.csv", raw=flag)
-        again = pl.read_csv(tmp_path / f"{name}.csv", schema=frame.schema)
-        # An empty string and no value look the same in CSV.
-        text = [column for column, kind in frame.schema.items() if kind == pl.String]
-        assert again.with_columns(pl.col(text).fill_null("")).equals(frame)
+    frame = summary(results)
+    export(folder, out=tmp_path / "summary.csv")
+    again = pl.read_csv(tmp_path / "summary.csv", schema=frame.schema)
+    # An empty string and no value look the same in CSV.
+    text = [column for column, kind in frame.schema.items() if kind == pl.String]
+    assert again.with_columns(pl.col(text).fill_null("")).equals(frame)
 
 
 def test_export_rejects_before_it_reads(folder: Path, tmp_path: Path) -> None:

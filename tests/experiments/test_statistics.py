@@ -17,8 +17,8 @@ from helpers.made_up import problem
 from robandit.errors import InvalidInput
 from robandit.experiments import statistics
 from robandit.experiments.plan import LeftOut, Plan, Played, Unit, planned
-from robandit.experiments.results import Failure, Results
-from robandit.experiments.statistics import curves, paired, ranking, raw, summary, verdict
+from robandit.experiments.results import Failure, Results, regret_table
+from robandit.experiments.statistics import curves, paired, ranking, summary, verdict
 
 P = problem()
 Q = problem("q")
@@ -122,7 +122,7 @@ def test_the_documentation_names_every_column() -> None:
     made = made_up.results({P: {"a": [1.0], "b": [2.0]}})
     for frame in (
         summary(made),
-        raw(made),
+        regret_table(made.measured),
         curves(made.measured[0]),
         paired(made, P),
         ranking(made),
@@ -293,9 +293,9 @@ def test_curves() -> None:
     assert curves(made.measured[0])["t"].to_list() == [50, 100]
 
 
-def test_raw() -> None:
+def test_the_table_of_regret() -> None:
     made = made_up.results({P: {"a": [4.0, 8.0]}, Q: {"b": [2.0]}}, numbers={("p", "a"): [0, 3]})
-    assert raw(made).rows() == [
+    assert regret_table(made.measured).rows() == [
         ("p", 100, "a", 0, 50, 2.0),
         ("p", 100, "a", 0, 100, 4.0),
         ("p", 100, "a", 3, 50, 4.0),
@@ -415,7 +415,7 @@ def test_no_regret_and_no_gaps() -> None:
 def test_tables_of_unfinished_work() -> None:
     nothing = made_up.results({}, missing=[(P, "a"), (P, "b")])
     assert summary(nothing).is_empty()
-    assert raw(nothing).is_empty()
+    assert regret_table(nothing.measured).is_empty()
     assert summary(nothing).columns == list(statistics.SUMMARY)
 
 

@@ -11,8 +11,7 @@ import psycopg
 import pytest
 
 from helpers import postgres as module
-from helpers.disks import mounted
-from helpers.postgres import Postgres, Server, shared_server, unavailable
+from helpers.postgres import shared_server, unavailable
 
 pytestmark = [
     pytest.mark.skipif(bool(unavailable()) and os.environ.get("CI") != "true", reason=unavailable()),
@@ -40,34 +39,6 @@ def test_every_test_gets_an_empty_database(postgres, postgres_url):
         psycopg.connect(other)
 
 
-def test_a_killed_server_has_what_was_committed_and_keeps_its_port(tmp_path):
-    with Postgres(tmp_path, fsync="on", max_connections=20) as server:
-        url = server.create_database()
-        assert rows(url, "SELECT current_setting('fsync'), current_setting('max_connections')") == [("on", "20")]
-        with psycopg.connect(url) as connection:
-            connection.execute("CREATE TABLE t (x int)")
-            connection.execute("INSERT INTO t VALUES (7)")
-            connection.commit()
-            connection.execute("INSERT INTO t VALUES (8)")
-            server.kill()
-            assert server.pid is None
-            connection.close()
-        server.start()
-        assert rows(url, "SELECT x FROM t") == [(7,)]
-        assert "not properly shut down" in server.log.read_text()
-        server.stop()
-        server.start()
-        assert rows(url, "SELECT x FROM t") == [(7,)]
-    assert (tmp_path / "data" / "PG_VERSION").exists()
-
-
-def test_a_server_that_does_not_start_says_why():
-    server = Postgres(no_such_setting=1)
-    with pytest.raises(RuntimeError, match="no_such_setting"):
-        server.__enter__()
-    assert not server.folder.exists()
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_killed_tests_leave_no_server_and_no_folder():
     code = f"{STARTED}\nwith Postgres() as s: print(s.pid, s.folder, flush=True); input()"
@@ -90,33 +61,6 @@ def runs(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def test_a_small_disk_can_be_full(tmp_path):
-    code = f"""{STARTED}
-import pathlib, psycopg
-with Postgres(pathlib.Path(sys.argv[1])) as server:
-    with psycopg.connect(server.url(), autocommit=True) as connection:
-        connection.execute("CREATE TABLE t AS SELECT 1 AS x")
-        try:
-            connection.execute("INSERT INTO t SELECT generate_series(1, 3000000)")
-        except psycopg.errors.DiskFull:
-            print("full")
-"""
-    result = mounted(tmp_path, "size=64m", code, str(tmp_path))
-    if result is None:
-        pytest.skip("this system does not let users mount file systems")
-    assert result.stdout == "full\n", result.stderr
-
-
-def test_the_environment_names_another_server(postgres, monkeypatch):
-    monkeypatch.setenv("ROBANDIT_TEST_POSTGRES", postgres.url())
-    monkeypatch.setattr(module, "Postgres", None)
-    with shared_server() as server:
-        assert type(server) is Server
-        url = server.create_database()
-        assert rows(url, "SELECT 1") == [(1,)]
-        server.drop_database(url)
 
 
 @pytest.mark.parametrize(("ci", "outcome"), [("", pytest.skip.Exception), ("true", pytest.fail.Exception)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robandit.cli.options import Flag, Imports, import_given
+from robandit.cli.options import Imports, import_given
 
 
 def show(folder: Path, *, problem: list[str] | None = None, imports: Imports = None) -> None:
@@ -48,7 +48,7 @@ def show(folder: Path, *, problem: list[str] | None = None, imports: Imports = N
         console.print(part)
 
 
-def export(folder: Path, *, out: Path, raw: Flag = False, imports: Imports = None) -> None:
+def export(folder: Path, *, out: Path, imports: Imports = None) -> None:
     """Write a CSV file with one row per problem and policy. docs/reference/results.md describes the columns.
 
     Parameters
@@ -57,8 +57,6 @@ def export(folder: Path, *, out: Path, raw: Flag = False, imports: Imports = Non
         The run folder, made by `robandit run` or `robandit replay`.
     out
         The CSV file.
-    raw
-        Write all measured regrets: one row per problem, policy, replication and checkpoint.
     """
     from robandit.cli.terminal.guard import write_line
     from robandit.experiments import statistics
@@ -68,6 +66,5 @@ def export(folder: Path, *, out: Path, raw: Flag = False, imports: Imports = Non
     check_writable(out)
     import_given(imports)
     results = Store.open(folder).results()
-    frame = statistics.raw(results) if raw else statistics.summary(results)
-    write_atomically(out, frame.write_csv().encode())
+    write_atomically(out, statistics.summary(results).write_csv().encode())
     write_line(f"written: {out}")

@@ -22,7 +22,7 @@ from robandit.errors import InvalidInput
 from robandit.experiments import verdicts
 from robandit.experiments.against_record import Against, against_record, cost_sentences, reference_row, worth_sentences
 from robandit.experiments.plan import Played
-from robandit.experiments.results import Measured, Results, check_results, regret_table
+from robandit.experiments.results import Measured, Results, check_results
 from robandit.experiments.verdicts import ENOUGH, Row
 from robandit.intervals import (
     CONFIDENCE,
@@ -41,7 +41,7 @@ from robandit.wording import counted
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Findings", "Standing", "curves", "paired", "ranking", "raw", "summary", "verdict"]
+__all__ = ["Findings", "Standing", "curves", "paired", "ranking", "summary", "verdict"]
 
 SUMMARY = (
     *("problem", "horizon", "policy", "replications", "mean", "mean_low", "mean_high"),
@@ -209,11 +209,6 @@ def summary(results: Results) -> pl.DataFrame:
     schema |= dict.fromkeys(("reference", "versus"), pl.String())
     schema |= dict.fromkeys(("horizon", "replications", "worst_replication"), pl.Int64())
     return pl.DataFrame(ordered, schema=schema | {"assumption_met": pl.Boolean()})
-
-
-def raw(results: Results) -> pl.DataFrame:
-    """Return all regret values with one row per problem, horizon, policy, replication and checkpoint ``t``."""
-    return regret_table(results.measured)
 
 
 def curves(measured: Measured) -> pl.DataFrame:
