@@ -232,7 +232,7 @@ def test_the_command_prints_the_answer_before_the_table_and_on_the_page(tmp_path
     assert ended.value.code == 0
     lines = capsys.readouterr().out.splitlines()
     starts = (
-        "With contexts (region and size)",
+        "With contexts (region: 2 categories, size: a logarithm)",
         "Is the context worth it?",
         "Saving with",
         "Chance?",

@@ -112,7 +112,7 @@ def replayed_with_features(
             f"{records.source} has rewards of one arm only, {log.arms[0]!r}: a replay needs at least two"
         )
     assert log.features is not None
-    x = _encoded(log.features, asked, records.source)
+    x, read = _encoded(log.features, asked, records.source)
     complete = _is_complete(log)
     weights = np.ones(len(x)) if log.propensities is None else 1.0 / log.propensities
     rows = Rows(x, log.actions, log.rewards, weights)
@@ -131,13 +131,13 @@ def replayed_with_features(
     cautions, drift = first_notes(records, samples, None, whole, len(whole.rewards), [])
     cautions += ["Results mix the rewards from before and after the changes."] if drift else []
     cautions += unplayed(few, samples)
-    cautions.append(f"With contexts ({listed(columns, 10)}): {how.replace('reward', one)}")
+    cautions.append(f"With contexts ({read}): {how.replace('reward', one)}")
     mean = float(np.mean(table.means_at)) * (-1.0 if records.minimize else 1.0)
     still = (0.0,) * len(log.arms)  # the interval covers the replications only
     worth = worth_of(rows, len(log.arms), complete=complete, minimize=records.minimize)
     reference = Reference("random", len(table.x), mean, still, still, "", records.reward, worth=worth)
     pulls = horizon or max(
-        1, min(len(whole.rewards) // (len(log.arms) if complete else 1), MOST_PULLS) // (10 if quick else 1)
+        1, min(len(log.rewards) // (len(log.arms) if complete else 1), MOST_PULLS) // (10 if quick else 1)
     )
     played = Played(f"{name}, contexts", table, pulls, reference)
     notes = [read_note(records, samples), *told(chosen)]
@@ -174,16 +174,21 @@ def _column(records: Records, asked: str) -> tuple[str, str]:
     return column, kind
 
 
-def _encoded(frame: pl.DataFrame, asked: Sequence[tuple[str, str]], source: str) -> Floats:
-    """Return x with the intercept: one column per number, and one per value of a category."""
-    parts = [np.ones((frame.height, 1))]
-    parts += [_feature(frame[name], kind, f"the column {name!r} of {source}") for name, kind in asked]
-    x = np.concatenate(parts, axis=1)
+def _encoded(frame: pl.DataFrame, asked: Sequence[tuple[str, str]], source: str) -> tuple[Floats, str]:
+    """Return x with the intercept: one column per number, and one per value of a category. And how each column is read."""
+    parts = [_feature(frame[name], kind, f"the column {name!r} of {source}") for name, kind in asked]
+    x = np.concatenate([np.ones((frame.height, 1)), *parts], axis=1)
     if x.shape[1] - 1 > MOST_COLUMNS:
         rule = f"features with at most {MOST_COLUMNS} columns in all"
         hint = f"these have {x.shape[1] - 1}; name fewer, or hash one, such as {asked[0][0]}:hash"
         raise invalid("features", [name for name, _ in asked], rule, hint=hint)
-    return x
+    read = {"": "a number", "log": "a logarithm", "hash": "hashed"}
+    widths = ((name, kind, part.shape[1]) for (name, kind), part in zip(asked, parts, strict=True))
+    ways = (
+        f"{name}: {read[kind] if width == 1 or kind == 'hash' else f'{width} categories'}"
+        for name, kind, width in widths
+    )
+    return x, ", ".join(ways)
 
 
 def _feature(column: pl.Series, kind: str, what: str) -> Floats:
