@@ -229,6 +229,8 @@ def test_there_is_no_allocation():
         ({"features": {"a": {"type": "number", "center": 1.0}}}, "features"),
         ({"features": {"a": {"type": "category", "values": [2**70]}}}, "features"),
         ({"features": {"": {"type": "number"}}}, "features"),
+        ({"features": {"intercept": {"type": "number"}}}, "features"),
+        ({"features": {"a": {"type": "category", "values": [1, "1"]}}}, "features"),
         ({"features": {"a" * LONGEST_FEATURES: {"type": "number"}}}, "features"),
         ({"features": {name: {"type": "category", "buckets": 40} for name in "ab"}}, "features"),
         ({"features": FEATURES, "policy": "UCB1"}, "policy"),

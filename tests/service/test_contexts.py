@@ -153,6 +153,8 @@ def test_the_log_has_what_was_encoded(local):
     assert decided[99]["x"] == [1.0, 0.0]
     assert decided[100]["x"] == [1.0, pytest.approx((100.0 - 49.5) / (49.5 / 1.349), rel=1e-12)]
     assert decided[100]["context"] == {"tokens": 100.0, "note": "ä"}
+    for row in decided[98:]:
+        assert list(local.call("GET", f"{P}/decisions/{row['id']}").json["features"].values()) == row["x"]
     (scaled,) = (row for row in rows if row["kind"] == "scaled")
     assert scaled["x"] == {"feature": "tokens", "center": 49.5, "scale": pytest.approx(49.5 / 1.349)}
     cells = list(csv.DictReader(io.StringIO(local.call("GET", f"{P}/log?format=csv").body.decode())))

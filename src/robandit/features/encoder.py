@@ -57,6 +57,9 @@ class Encoder:
                     self.scales[name] = Scale(feature.center, feature.scale)
         self.columns = tuple(columns)
         """The names of the columns of x."""
+        if len(set(columns)) < len(columns):
+            twice = next(column for column in columns if columns.count(column) > 1)
+            raise invalid("features", list(self.features), f"features whose columns differ; two are named {twice!r}")
         if len(columns) - 1 > MOST_COLUMNS:
             rule = f"features with at most {MOST_COLUMNS} columns"
             hint = f"these have {len(columns) - 1}; hash categories to fewer buckets"
