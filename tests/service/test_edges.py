@@ -190,6 +190,7 @@ def test_the_log_has_a_row_for_each(local):
         "part": None,
         "metrics": None,
         "failed": False,
+        "x": None,
     }
     assert [row["kind"] for row in rows] == ["allocated", *["observed"] * 4, "paused"]
     assert rows[1:5] == [

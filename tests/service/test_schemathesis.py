@@ -84,6 +84,10 @@ def fit(case, ids):
         body |= {} if body.get("failure_cost") is None else {"failure_cost": 60.0}
         for name in ("reward_window", "on_expiry", "objective", "sticky_for"):
             body.pop(name, None)
+    if body.get("features") is not None:  # a language of its own, too
+        body |= {"features": {"region": {"type": "category", "values": ["eu", "us"]}}, "policy": None}
+        for name in ("sticky_for", "cap", "deadline", "failure_cost", "objective"):
+            body.pop(name, None)
     if body.get("floor") is not None:
         body["floor"] = min(body["floor"], 0.5)
     if body.get("control") is not None and body.get("arms"):
