@@ -100,7 +100,6 @@ def test_it_is_whole_and_has_events_of_every_kind(path):
             "added",
             "scaled",
             "arm_alarmed",
-            "scaled",
         }
         assert sum(len(kept) for kept in found["snapshots"]) >= 10
         (key,) = found["keys"]
