@@ -337,7 +337,6 @@ def test_the_option_of_every_command(lab):
     policy = ("--policy", f"{mine}:CapUCB", "--replications", "1", "--horizon", "20")
     for words in (
         ("spec", "check", "caps.toml"),
-        ("spec", "show", "caps.toml"),
         ("run", "caps.toml"),
         ("plan", "caps.toml"),
         ("compare", *policy, "--out", "c.html"),
