@@ -25,12 +25,15 @@ Dashboard = namedtuple("Dashboard", "server reader cookie")
 """A server with experiments, a key that may only read, and the cookie of an administrator."""
 
 
-def fill(server, name, arms, n, **settings):
+def fill(server, name, arms, n, *, context=None, **settings):
     """Create an experiment with ``n`` rewards, so many for each arm that there are means and tails, and some open decisions."""
     path = f"/v1/experiments/{name}"
     assert server.call("PUT", path, {"arms": arms, "seed": 1, **settings}).status == 201
     for start in range(0, n, 1000):
-        items = [{"id": f"{name}-{i}", "arm": arms[i % len(arms)]} for i in range(start, min(n, start + 1000))]
+        items = [
+            {"id": f"{name}-{i}", "arm": arms[i % len(arms)], "context": context}
+            for i in range(start, min(n, start + 1000))
+        ]
         values = [{"id": item["id"], "value": 100.0 + 400.0 / (1 + (7 * i) % 97)} for i, item in enumerate(items)]
         server.call("POST", f"{path}/decisions/batch", {"items": items})
         server.call("POST", f"{path}/rewards/batch", {"items": values[:-3]})
@@ -42,6 +45,16 @@ def dashboard(tmp_path_factory):
         fill(server, "provider", ["openai", "anthropic", "mistral"], 1000, minimize=True, unit="ms")
         fill(server, "wide", [f"arm {i}" for i in range(50)], 4000)
         fill(server, "hostile", HOSTILE, 500, unit="<b>x</b>")
+        features = {name[:60]: {"type": "category", "values": HOSTILE} for name in HOSTILE[:3]}
+        fill(
+            server,
+            "contexts",
+            HOSTILE,
+            60,
+            policy="LinUCB",
+            features=features,
+            context=dict.fromkeys(features, HOSTILE[0]),
+        )
         server.call("PUT", "/v1/experiments/empty", {"arms": ["a"]})
         reader = server.call("POST", "/v1/keys", {"scopes": ["read"], "note": "reader"}).json
         yield Dashboard(server, reader["key"], [])
@@ -84,6 +97,7 @@ PAGES = {
     "experiment": "/experiments/provider",
     "fifty arms": "/experiments/wide",
     "hostile": "/experiments/hostile",
+    "contexts": "/experiments/contexts?context=%3Cb%3E",
     "empty": "/experiments/empty",
     "decision": "/experiments/hostile/decision?id=hostile-1",
     "missing": "/experiments/none",
