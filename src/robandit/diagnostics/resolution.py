@@ -286,8 +286,11 @@ def omission(counts: Mapping[Any, int]) -> str:
     return f"Left out of the comparison, which needs {LEAST} values of an arm: {named}." if named else ""
 
 
-def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float, float, str]:
-    """Return an interval for the mean by the same method, and its assumptions; or NaN, and the reason why values are too few."""
+def limits(values: Floats | Part, confidence: float = CONFIDENCE, *, bounded: bool = False) -> tuple[float, float, str]:
+    """Return an interval for the mean by the same method, and its assumptions; or NaN, and the reason why values are too few.
+
+    Tails of ``bounded`` values are not extrapolated.
+    """
     unit = unit_of([values])
     known = values_of(values, unit)
     too_few = known.too_few()
@@ -295,8 +298,8 @@ def limits(values: Floats | Part, confidence: float = CONFIDENCE) -> tuple[float
         return math.nan, math.nan, too_few
     means, variances, spread = known.resampled(UNITS, np.random.default_rng(SEED))
     level = (1.0 - confidence) / 2.0
-    down, left_reason = allowance(known, "left", level)
-    up, right_reason = allowance(known, "right", level)
+    down, left_reason = (0.0, "") if bounded else allowance(known, "left", level)
+    up, right_reason = (0.0, "") if bounded else allowance(known, "right", level)
     low = lower_limit(means, variances, known.centre, spread, level) - down
     high = -lower_limit(-means, variances, -known.centre, spread, level) + up
     independence = "independent values" if known.n <= UNITS else "values that depend on neighbours at most"

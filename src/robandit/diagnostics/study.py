@@ -337,7 +337,7 @@ def _tail(profile: Profile, side: Literal["left", "right"]) -> Tail:
 
 
 def _sample_mean(mean: float, values: Floats | Part, most: float = math.inf) -> Mean:
-    name, (low, high, words) = "sample mean", limits(values, 1.0 - DELTA)
+    name, (low, high, words) = "sample mean", limits(values, 1.0 - DELTA, bounded=most < math.inf)
     if math.isnan(low):
         return Mean(name=name, value=mean, high=most, note=words)
     # The record's mean is rounded differently.
