@@ -476,3 +476,21 @@ def test_their_limits_cover_the_mean_and_those_of_trimmed_means_do_not():
         trimmed += control.low <= truth <= control.high
     assert covered >= 52  # fewer with a probability of 0.3 % if the coverage is 0.95
     assert trimmed < 30
+
+
+@pytest.mark.filterwarnings("ignore::robandit.errors.AssumptionWarning")
+def test_chances_to_be_the_best_have_the_failures():
+    """The arm that answers faster fails in 2 % of its calls, so its mean cost is higher."""
+    rng = np.random.default_rng(7)
+    bandit = bandit_of(rb.UCB1(), arms=["fails", "slow"])
+    fast = np.where(np.arange(400) % 50, rng.lognormal(-1.8, 0.5, 400), 99.0)
+    bandit.update_many(["fails", "slow"] * 400, np.stack([fast, rng.lognormal(-1.0, 0.5, 400)]).T.ravel())
+    leader = bandit.leader()
+    assert leader.arm == "slow"
+    assert leader.chance > 0.95
+    tails = rb.Bandit(["fails", "slow"], rb.UCB1(), minimize=True)
+    tails.update_many(
+        ["fails", "slow"] * 400,
+        np.concatenate([each.sample for each in bandit.kept_rewards()[0]]).reshape(2, -1).T.ravel(),
+    )
+    assert tails.leader().chance < 0.95  # as a tail, the failures would be smoothed

@@ -12,6 +12,7 @@ import pytest
 import robandit as rb
 from helpers.invalid import assert_invalid, raises
 from helpers.serving import Clock
+from robandit.diagnostics.diagnosis import KeptRewards
 from robandit.errors import AssumptionWarning, CorruptFile, DriftWarning, InvalidInput, InvalidReward
 from robandit.live.saving import HEADER
 from robandit.live.standing import _drawn
@@ -312,7 +313,8 @@ def test_chances_are_about_the_objective(objective, words):
 
 def test_draws_of_a_share_and_of_a_quantile_are_as_wide_as_their_limits():
     sample = np.random.default_rng(2).random(400)
+    arm = KeptRewards("a", 400, 400, 0, sample)
     for text, value in (("p90", 0.9), ("within:0.9", 0.1)):
-        draws = _drawn(sample, objective_from(text), True, np.random.default_rng(1))
+        draws = _drawn(arm, objective_from(text), True, np.random.default_rng(1))
         assert abs(draws.mean() - value) < 0.05
         assert draws.std() == pytest.approx(np.sqrt(0.09 / 400), rel=0.3)

@@ -171,21 +171,25 @@ def _chances(kept: Sequence[KeptRewards], active: Sequence[int], minimize: bool,
     chances = [math.nan] * len(kept)
     if len(compared) > 1:
         rngs = (np.random.default_rng([SEED, i]) for i in compared)
-        drawn = np.array([_drawn(kept[i].sample, aim, minimize, rng) for i, rng in zip(compared, rngs, strict=True)])
+        drawn = np.array([_drawn(kept[i], aim, minimize, rng) for i, rng in zip(compared, rngs, strict=True)])
         best = drawn == (drawn.min(axis=0) if minimize or aim.limit is not None else drawn.max(axis=0))
         for i, chance in zip(compared, (best / best.sum(axis=0)).mean(axis=1).tolist(), strict=True):
             chances[i] = chance
     return chances
 
 
-def _drawn(sample: Floats, aim: Objective, minimize: bool, rng: np.random.Generator) -> Floats:
+def _drawn(arm: KeptRewards, aim: Objective, minimize: bool, rng: np.random.Generator) -> Floats:
     """Return draws of the mean, the quantile (as the bootstrap has them), or the share beyond a limit (with Jeffreys' prior)."""
-    n = len(sample)
+    sample = arm.sample
+    n, failed = len(sample), np.count_nonzero(sample == arm.most)
     if aim.q is not None:
         return np.sort(sample)[np.minimum(rng.binomial(n, aim.q, DRAWS), n - 1)]
     if aim.limit is not None:
         beyond = np.count_nonzero(sample > aim.limit if minimize else sample < aim.limit)
         return rng.beta(beyond + 0.5, n - beyond + 0.5, DRAWS)
+    if 0 < failed < n - 1:  # failures are no tail: they have one cost, and their share is drawn
+        others = cell_mean(sample[sample < arm.most], count=DRAWS, rng=rng).draws
+        return others + rng.beta(failed, n - failed, DRAWS) * (arm.most - others)
     return cell_mean(sample, count=DRAWS, rng=rng).draws
 
 
