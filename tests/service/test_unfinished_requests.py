@@ -216,14 +216,14 @@ def test_estimates_do_not_keep_other_calls_waiting(tmp_path, monkeypatch):
     from robandit.service import studies
 
     entered, released = threading.Event(), threading.Event()
-    estimated = studies._estimated
+    estimated = studies.Bandit.estimates
 
-    def slow(saved):
+    def slow(bandit):
         entered.set()
         assert released.wait(30)
-        return estimated(saved)
+        return estimated(bandit)
 
-    monkeypatch.setattr(studies, "_estimated", slow)
+    monkeypatch.setattr(studies.Bandit, "estimates", slow)
 
     async def test(local):
         import asyncio
