@@ -80,8 +80,8 @@ class Alarm(msgspec.Struct, frozen=True):
     after: Summary
 
     @classmethod
-    def raised(cls, d: Floats, arm: int) -> Alarm:
-        """Return the alarm that the detector just raised; call it before `restarted`."""
+    def raised(cls, d: Floats, arm: int, skipped: int = 0) -> Alarm:
+        """Return the alarm that the detector just raised; call it before `restarted`. ``skipped`` rewards came before its first."""
         bet, since = winner(d, arm), fresh(d, arm)
         age, length = int(d[arm, AGE]), int(d[arm, LENGTH])
         newest = np.array([recent(d, arm, back) for back in range(min(length, RING))])  # the newest first
@@ -91,7 +91,8 @@ class Alarm(msgspec.Struct, frozen=True):
         if length - since >= REFERENCE or not len(before):
             before = d[arm, VALUE : VALUE + min(length, REFERENCE)]
         kind = next(kind for kind, first in _FIRST_BETS.items() if bet >= first)
-        return cls(arm, age - since + 1, age, kind, Summary.of(before), Summary.of(newest[:since]))
+        noticed = age + skipped
+        return cls(arm, noticed - since + 1, noticed, kind, Summary.of(before), Summary.of(newest[:since]))
 
     def named(self, arm: Any) -> Alarm:
         """Return the alarm with this name of its arm."""

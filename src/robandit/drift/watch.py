@@ -42,12 +42,14 @@ class Watch:
     arm 0 changed around its reward 1,001: median 9.987 -> 13.23 (noticed at reward 1,006)
     """
 
-    __slots__ = ("_compile", "_d", "alarms", "salt")
+    __slots__ = ("_compile", "_d", "alarms", "salt", "skipped")
 
     def __init__(self, arms: int, salt: int) -> None:
         """Start without rewards."""
         arms = integer(arms, "arms", 0, MOST_ITEMS)
         self.salt = integer(salt, "salt", -(2**64), None) % 2**64
+        self.skipped = 0
+        """How many rewards of each arm came before the first one that it is fed: alarms count them, too."""
         self._d = new_state(arms)
         self._compile = "now"
         self.alarms: list[Alarm] = []
@@ -75,7 +77,7 @@ class Watch:
         if end < 0:
             column(rewards, "values", LARGEST_REWARD)  # raises the error about the first invalid reward
         while end < len(rewards):
-            raised.append(Alarm.raised(self._d, arm))
+            raised.append(Alarm.raised(self._d, arm, self.skipped))
             restarted(self._d, arm)
             end = entry(self._d, arm, rewards, end + 1, salt)
         self.alarms = [*self.alarms, *raised][-KEPT:]

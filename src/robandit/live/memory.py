@@ -59,6 +59,11 @@ class SavedMemory(msgspec.Struct):
     residuals: list[bytes] | None = None
 
 
+SETTLING = CHUNK
+"""The number of an arm's first residuals that the detector does not read. The model changes in this time, and the contexts that the
+policy gives to the arm: where noise depends on the context, residuals of early and of later ones follow different laws."""
+
+
 class Memory:
     """The record of a live bandit's rewards, with at most 2,048 numbers and 10 kB for the detector per arm."""
 
@@ -78,6 +83,11 @@ class Memory:
         self.watched = [array("d") for _ in range(arms)] if residuals else self.fresh
         self.warned = False
         self.watch = Watch(arms, SALT) if watching else None
+        self._skip()
+
+    def _skip(self) -> None:
+        if self.watch is not None and self.watched is not self.fresh:
+            self.watch.skipped = SETTLING
 
     def add_arm(self) -> None:
         """Add an arm without rewards."""
@@ -93,7 +103,7 @@ class Memory:
     def watch_fresh(self, arm: int) -> list[Alarm]:
         """Let the detector take in the arm's newest rewards that it has not seen; return its new alarms."""
         values = self.watched[arm]
-        if self.watch is None or not values:
+        if self.watch is None or not values or self.rewards[arm] < self.watch.skipped:
             return []
         seen = (len(values) - 1) // WATCHED * WATCHED
         return self.watch.feed(arm, np.frombuffer(values[seen:], dtype=np.float64))
@@ -205,6 +215,7 @@ class Memory:
             memory.watch = Watch.load(saved.watch, arms, SALT)
             if memory.watch is None:
                 return None
+            memory._skip()
         return memory
 
 
