@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers.clients import eventually
 from helpers.serving import Clock, Local
 from helpers.visiting import Person
 
@@ -152,6 +153,8 @@ def test_a_negative_reward_of_an_edge_is_refused_alone(local):
 def test_the_page_shows_the_leader_and_the_chances(local):
     filled(local)
     person = Person(local)
+    # The page does not wait for a slow study: it then shows none, or an older one.
+    eventually(lambda: "chance to have the lowest mean" in person.get("/experiments/p").body.decode())
     page = person.get("/experiments/p").body.decode()
     assert "b leads: its chance to have the lowest mean is " in page
     assert "b costs less than a (capped at 10)" in page
