@@ -8,7 +8,7 @@ import pytest
 import robandit as rb
 from helpers.invalid import raises
 from robandit.errors import NotApplicable
-from robandit.live.engine import MOST_CHANCES
+from robandit.policies.linear.model import MOST_CHANCES
 
 FEATURES = {"z": rb.Number(center=0.0, scale=1.0), "c": rb.Category(["u", "v", "w"])}
 LEVELS = {"u": 0.0, "v": 1.0, "w": -1.0}
@@ -75,6 +75,17 @@ def test_policies_without_effects_and_arms_without_rewards():
     assert all(math.isnan(row[name]) for row in fresh.effects() for name in ("effect", "low", "high"))
     unknown = played(rb.HvtUCB(eps=0.5, nu=1.0, S=3.0, horizon=100), 10)[0].effects()
     assert all(math.isfinite(row["effect"]) and math.isnan(row["low"]) for row in unknown)
+
+
+@pytest.mark.parametrize(("arms", "known"), [(MOST_CHANCES, True), (MOST_CHANCES + 1, False)])
+def test_propensities_of_many_arms_are_unknown(arms, known):
+    context = {"z": 1.0, "c": "u"}
+    bandit = rb.Bandit(range(arms), rb.LinTS(), features=FEATURES, seed=0, compile="never")
+    for arm in range(arms):
+        assert bandit.decide(context=context, among=[arm]).propensity == 1.0
+        bandit.update(arm, float(arm % 3), context=context)
+    assert math.isnan(bandit.decide(context=context).propensity) != known
+    assert 0.0 <= bandit.decide(context=context, among=[0, 1]).propensity <= 1.0  # few compete
 
 
 def test_chances_of_many_arms_are_not_computed():

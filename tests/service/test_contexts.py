@@ -48,6 +48,17 @@ def play(local, count):
         local.call("POST", f"{P}/rewards", {"id": f"d{i}", "value": cost})
 
 
+def test_a_feature_that_is_given_twice_is_refused(made):
+    written = b'{"context": {"tokens": 1, "region": "eu", "tokens": 2}}'
+    refused = made.call("POST", f"{P}/decisions", written)
+    assert (refused.status, refused.json["parameter"], refused.json["rule"]) == (422, "tokens", "given once")
+    [item] = made.call("POST", f"{P}/decisions/batch", b'{"items": [%b]}' % written).json["items"]
+    assert (item["status"], item["problem"]["parameter"]) == (422, "tokens")
+    assert decide(made, context=CONTEXT | {"trace": {"tokens": 1}}).status == 200
+    made.call("PUT", "/v1/experiments/plain", {"arms": ["a"]})  # its contexts are only stored
+    assert made.call("POST", "/v1/experiments/plain/decisions", written).status == 200
+
+
 def test_the_policy_learns_from_declared_fields(made):
     play(made, 40)
     for region, arm in (("eu", "a"), ("us", "b")):
@@ -237,7 +248,9 @@ def test_the_form(local):
 
 
 def test_many_arms_have_a_warning(local):
-    for policy, said in ((None, 1), ("LinUCB", 0)):
-        local.call("PUT", P, MADE | {"arms": [f"a{i}" for i in range(60)], "policy": policy})
+    many = [f"a{i}" for i in range(51)]
+    ways_out = ({"policy": "LinEpsilonGreedy"}, {"policy": "AdaClipUCB", "floor": 0.1})
+    for other, said in (({}, 1), ({"floor": 0.1}, 1), ({"arms": many[:50]}, 0), *((each, 0) for each in ways_out)):
+        assert local.call("PUT", P, MADE | {"arms": many, "policy": None} | other).status == 201
         assert sum("AdaClipUCB" in each for each in local.call("GET", P).json["warnings"]) == said
         local.call("DELETE", P)

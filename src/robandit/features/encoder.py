@@ -153,7 +153,7 @@ class Encoder:
         if position is None:
             known = [str(each) for each in feature.values or ()]
             rule = f"one of {', '.join(known[:20])}{', ...' * (len(known) > 20)}"
-            hint = question(close(value, known)).lstrip("; ") if isinstance(value, str) else ""
+            hint = question(close(value, known)).strip("; ()") if isinstance(value, str) else ""
             raise invalid(_of(name), value, rule, hint=hint or "list it, or declare buckets")
         return position
 

@@ -29,7 +29,7 @@ from robandit.kernel.interpreted import interpreted
 from robandit.kernel.types import Floats
 from robandit.policies.base import Policy
 from robandit.policies.floor.floor import Floor, with_floor
-from robandit.policies.linear.model import Linear
+from robandit.policies.linear.model import MOST_CHANCES, Linear
 from robandit.policies.wrapping import Wrapping
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -55,9 +55,6 @@ _ERRORS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, V
 # What methods of a policy raise if the numbers of a state make no sense, such as those of a file that somebody wrote by hand.
 _SENSELESS = (ArithmeticError, LookupError, MemoryError, ValueError)
 LONG = 0.02  # seconds after which `describe` is compiled: the time of some policies, such as KLinf-UCB, grows with their rewards
-MOST_CHANCES = (
-    50  # arms whose chances `explain` computes: the time grows with their third power, and is a second with 50
-)
 MOST_STEPS = 1_000  # choices of `play_ahead`; of more decisions, each choice stands for several
 FEWEST_DRAWS = 100  # that stand for the decisions of a policy that draws random numbers
 _PACKAGE = str(Path(__file__).parent.parent)

@@ -20,7 +20,7 @@ from robandit.service import bodies
 from robandit.service.answers import decision_of, reward_of
 from robandit.service.bodies import LONGEST_CONTEXT
 from robandit.service.counting import received
-from robandit.service.decoding import decoder, items_of
+from robandit.service.decoding import check_context, decoder, items_of
 from robandit.service.http import REPLAYED, Answer, Request, answer
 from robandit.service.metrics import Calls
 from robandit.service.problems import Refusal, problem_of
@@ -207,6 +207,8 @@ class _Asking:
 
     def decide(self, experiment: LiveExperiment) -> MadeEvent:
         given = self._given
+        if experiment.settings.features is not None and given.context is not msgspec.UNSET:
+            check_context(bytes(given.context))
         return experiment.decide(given.id, among=self._among, arm=given.arm, context=given.context, unit=given.unit)
 
     def fallback(self, experiment: LiveExperiment) -> bodies.Decision | None:

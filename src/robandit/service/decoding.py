@@ -184,6 +184,12 @@ def _check_fields(body: bytes) -> None:
     raise Refusal("invalid", text, parameter=twice, rule="given once")
 
 
+def check_context(context: bytes) -> None:
+    """Refuse a context in which a field is given twice: the policy would learn from the last one."""
+    if context.lstrip().startswith(b"{"):
+        _check_fields(context)
+
+
 def _check_zero(name: str, body: bytes) -> None:
     """Refuse a number that is not 0 but became 0, because it is too small for a float."""
     written = bytes(_raw_fields(body).get(name, b"0")).decode()

@@ -13,6 +13,8 @@ from robandit.diagnostics.tails import TailIndex
 from robandit.errors import BrokenState
 from robandit.live.bandit import Bandit
 from robandit.live.ledger import many_expired
+from robandit.policies.linear.model import MOST_CHANCES, Linear
+from robandit.policies.wrapping import Wrapping
 from robandit.service import access, bodies
 from robandit.service.answers import arm_estimates, arms_of, json_number
 from robandit.service.decoding import decoder
@@ -21,7 +23,6 @@ from robandit.service.state import State
 from robandit.service.studies import ExperimentStudy
 from robandit.wording import share
 
-MANY_DRAWN = 40  # arms with which a decision of AdaClip-TS takes about 10 ms, compiled
 MANY_LONG = 5  # warn when more than one of so many rewards is above the deadline
 MANY_OPEN = 0.8  # warn when this share of max_open is open
 COSTS = "The rewards look like costs, and this experiment maximises them: if they are costs, create another one with minimize."
@@ -223,12 +224,15 @@ def warnings_of(experiment: LiveExperiment, study: ExperimentStudy | None) -> li
         warnings.append(
             f"There is one arm only, {experiment.bandit.arms[0]!r}: nothing is decided yet. Add a second arm."
         )
-    if experiment.settings.features is not None and experiment.bandit.policy.chance is not None:
+    policy: Any = experiment.bandit.policy
+    while isinstance(policy, Wrapping):
+        policy = policy.of
+    if isinstance(policy, Linear) and policy.draws:
         active = sum(state == "active" for state in states.values())
-        if active > MANY_DRAWN:
+        if active > MOST_CHANCES:
             warnings.append(
-                f"With {active} arms, the probability of each decision takes long to compute, and other calls wait: create an "
-                "experiment with AdaClipUCB or LinUCB."
+                f"With {active} arms, propensities of Thompson sampling are not computed (at most {MOST_CHANCES} arms): if you "
+                "need none, go on; otherwise create an experiment with LinEpsilonGreedy, or AdaClipUCB with a floor."
             )
     expired, ended = experiment.ends["expired"], sum(experiment.ends.values())
     window = experiment.settings.reward_window

@@ -59,7 +59,8 @@ class AdaClipTS(AdaClip):
     Guarantee
     ---------
     Nothing is proved. Constants were chosen on simulated problems; docs/results/contexts.md has the results. Requires no prior
-    knowledge. Anytime and randomised. Propensities are computed by integration, with errors below 1e-7. Memory per arm is constant:
+    knowledge. Anytime and randomised. Propensities are computed by integration, with errors below 1e-7; they are NaN with
+    more than 50 allowed arms. Memory per arm is constant:
     1.5 d^2 + 53.5 d + 105 numbers, so 1.7 kB with d = 2 and 14 kB with d = 20. Each arm gets two rewards first.
 
     Examples

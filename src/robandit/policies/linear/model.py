@@ -36,6 +36,7 @@ MEAN, WIDTH, FREEDOM = 0, 1, 2  # columns of ``draws``
 NORMAL = 1e9  # degrees of freedom that stand for the normal law
 LEAST = -1e300  # the mean of an arm that waits for its first rewards
 MOST = 65  # columns of x, with the intercept
+MOST_CHANCES = 50  # competing arms whose chances are computed: one chance takes 12 ms with 50, and 43 ms with 100
 
 
 class Linear(Policy):
@@ -359,7 +360,10 @@ def select_drawn(fill: Any, p: Any, s: Any, x: Floats) -> int:
 
 
 def chance_drawn(fill: Any, p: Any, s: Any, arm: int, x: Floats) -> float:
-    """Return the probability of `select_drawn`: one integral, because draws are independent. It is cached."""
+    """Return the probability of `select_drawn`: one integral, because draws are independent. It is cached.
+
+    With more than `MOST_CHANCES` allowed arms, it is NaN, unless the choice is forced.
+    """
     same = True
     for i in range(x.shape[0]):
         same = same and s.chances_x[i] == x[i]
@@ -368,11 +372,12 @@ def chance_drawn(fill: Any, p: Any, s: Any, arm: int, x: Floats) -> float:
         forget_chances(s)
     if not s.chances[arm] >= 0.0:
         forced = fill_draws(fill, p, s, x)
+        competing = allowed_arms(s.allowed)
         if forced >= 0 or not s.allowed[arm]:
             s.chances[arm] = 1.0 if forced == arm else 0.0
-        elif allowed_arms(s.allowed) == 1:
+        elif competing == 1:
             s.chances[arm] = 1.0
-        else:
+        elif competing <= MOST_CHANCES:
             s.chances[arm] = chance_of_largest(centre, width, freedom, p, s, arm)
     return s.chances[arm]
 
