@@ -131,6 +131,8 @@ def test_explanations():
     decision = bandit.decide(context=context)
     row = next(row for row in answer["arms"] if row["arm"] == decision.arm)
     assert decision.propensity == row["chance"]
+    with raises(InvalidInput, parameter="context", rule="left out with a decision"):
+        bandit.explain(decision.id, context=context)
     explained = bandit.explain(decision.id)
     assert (explained["id"], explained["arm"]) == (decision.id, decision.arm)
     assert explained["propensity"] == decision.propensity

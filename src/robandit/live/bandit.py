@@ -660,6 +660,10 @@ class Bandit:
         {'arm': 'a', 'mean': 2.0, 'width': 0.81..., 'chance': 0.0}
         """
         with self._guard.exclusive():
+            if decision is not None and context is not None:
+                raise validation.invalid(
+                    "context", context, "left out with a decision", hint="a decision has its own context"
+                )
             if self._contexts is None or decision is None:
                 x, _ = self._encoded(context)
                 facts: dict[str, Any] = {}
